@@ -103,7 +103,7 @@ pub const SUBFLOW: &[Subflow] = &[
     Subflow::new("established", State, Unit::None, "it can carry data now", state!(established, flag)),
     Subflow::new("backup", State, Unit::None, "used only while no other works", state!(backup, flag)),
     Subflow::new("segments-sent", Counter, Unit::Segments, "data segments sent, repeated ones included", count!(segments_sent)).headed("segments"),
-    Subflow::new("bytes-first-sent", Counter, Unit::Bytes, "bytes whose first transmission was here", count!(bytes_first_sent)),
+    Subflow::new("bytes-first-sent", Counter, Unit::Bytes, "bytes first sent on the subflow", count!(bytes_first_sent)),
     Subflow::new("bytes-sent", Counter, Unit::Bytes, "payload bytes sent, repeated ones included", count!(bytes_sent)),
     Subflow::new("retransmitted", Counter, Unit::Segments, "segments retransmitted on their own subflow", count!(retransmitted)).headed("retransmitted").as_metric("retransmissions"),
     Subflow::new("rtos", Counter, Unit::None, "retransmission timeouts", count!(rtos)).headed("RTOs").as_metric("retransmission_timeouts"),

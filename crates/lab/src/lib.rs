@@ -15,6 +15,7 @@ mod asked;
 pub mod calibration;
 pub mod columnar;
 pub mod compare;
+mod counted;
 mod error;
 pub mod figure;
 pub mod file;
@@ -43,6 +44,7 @@ mod vary;
 mod watch;
 
 pub use asked::Answer;
+pub use counted::Counted;
 pub use error::{ScenarioError, nearest};
 pub use journal::{Journal, JournalError, KeepError};
 pub use measured::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasured};

@@ -4,14 +4,14 @@
 //! next expected DSN on arrival, and the most fragments held at once. The RTO rate is timeouts over data segments sent,
 //! all subflows together (LATE's definition).
 
+use crate::counted::Counted;
 use crate::file::MeasureName;
-use anabranch_engine::{Counters, FallbackReason, SubflowStats};
+use anabranch_engine::SubflowStats;
+use anabranch_engine::statistics::Tables;
 use anabranch_paths::MiddleboxOutcome;
 use anabranch_sim::{ConnectionOutcome, Decided, Outcome, PageOutcome, Spec, Transfer, Workload};
 use anabranch_units::{Duration, Instant};
-use anabranch_wire::ResetReason;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// One run in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,52 +42,15 @@ pub struct Measured {
     pub path_bytes: Vec<u64>,
     /// By path: data segments sent, repeated ones included.
     pub path_segments: Vec<u64>,
-    /// Data segments that arrived out of order at the connection level.
-    pub ofo_count: u64,
-    /// The most held at once.
-    pub ofo_peak: u64,
-    /// How many were held on average while a transfer was under way.
+    /// Segments held out of order, averaged over the time in which a transfer was under way.
     pub ofo_mean: f64,
-    /// How long one was held on average \[s\].
+    /// Mean time that one was held \[s\].
     pub ofo_wait_s: f64,
-    /// Retransmission timeouts.
-    pub rtos: u64,
-    /// Data segments sent, retransmissions included.
-    pub segments_sent: u64,
-    /// Segments retransmitted on their own subflow.
-    pub retransmitted: u64,
-    /// Bytes sent again on another subflow.
-    pub reinjected_bytes: u64,
-    /// Bytes that the receiver got more than once.
-    pub duplicate_bytes: u64,
-    /// Time the sender was kept by full congestion windows \[s\].
-    pub blocked_cwnd_s: f64,
-    /// By the peer's receive window \[s\].
-    pub blocked_window_s: f64,
-    /// By a scheduler that waited \[s\].
-    pub blocked_scheduler_s: f64,
-    /// By an application that had nothing to send \[s\].
-    pub blocked_application_s: f64,
-    /// Time that arrived bytes waited behind a missing one \[s\].
-    pub hol_blocked_s: f64,
-    /// Scheduler decisions that the engine overruled.
-    pub overruled: u64,
-    /// Pure ACKs of the receiver that took another subflow's path.
-    pub acks_detoured: u64,
-    /// Those that were to, and kept their own: the hosts cannot, or the other path loses them.
-    pub acks_kept: u64,
-    /// How often a subflow's ACKs fell back to their own path.
-    pub ack_fallbacks: u64,
-    /// Probes that the receiver sent to choose the path of its ACKs.
-    pub probes_sent: u64,
+    /// Statistics of the engine.
+    #[serde(flatten)]
+    pub counted: Counted,
     /// Connections that gave MPTCP up.
     pub fallbacks: u64,
-    /// Fallbacks to plain TCP at both hosts, by the reason each counted.
-    pub fallback_reasons: BTreeMap<String, u64>,
-    /// Resets that both hosts sent, by the reason they gave (MP_TCPRST).
-    pub reset_reasons: BTreeMap<String, u64>,
-    /// DSS checksums that failed.
-    pub checksum_failures: u64,
     /// Bytes that an application read otherwise than they were written, which a middlebox brought about and nobody saw.
     pub altered_bytes: u64,
     /// What each middlebox did.
@@ -195,17 +158,9 @@ impl Measured {
             .map(|t| per_second(t.bytes, until(t).since(t.started)))
             .collect();
 
-        let sum = |number: &dyn Fn(&ConnectionOutcome) -> u64| own.iter().map(|c| number(c)).sum::<u64>();
-        let sender =
-            |number: fn(&anabranch_engine::ConnectionStats) -> u64| sum(&|c| c.sender.as_ref().map_or(0, number));
-        let receiver =
-            |number: fn(&anabranch_engine::ConnectionStats) -> u64| sum(&|c| c.receiver.as_ref().map_or(0, number));
-        let subflows = |number: fn(&anabranch_engine::SubflowStats) -> u64| {
-            sum(&|c| c.subflows.iter().map(|subflow| number(&subflow.stats)).sum())
-        };
-        let seconds = |nanos: u64| Duration::from_nanos(nanos).as_secs_f64();
-        let (ofo_count, ofo_wait_s) =
-            (receiver(|stats| stats.ofo_count), seconds(receiver(|stats| stats.ofo_wait.as_nanos())));
+        let counted = Counted::of(Tables::ENGINE, &own, &outcome.counters);
+        let (ofo_count, ofo_held_s) = (counted.count("ofo_count"), counted.seconds("ofo_held_s"));
+        let fell_back = |it: &&&ConnectionOutcome| it.sender.as_ref().is_some_and(|stats| stats.fallback.is_some());
         Measured {
             seed: spec.seed.0,
             finished: outcome.finished,
@@ -219,35 +174,16 @@ impl Measured {
             shares: shares(&by_path(spec, &own, |stats| stats.bytes_first_sent)),
             path_bytes: by_path(spec, &own, |stats| stats.bytes_first_sent),
             path_segments: by_path(spec, &own, |stats| stats.segments_sent),
-            ofo_count,
             ofo_mean: match active.is_zero() {
                 true => 0.0,
-                false => ofo_wait_s / active.as_secs_f64(),
+                false => ofo_held_s / active.as_secs_f64(),
             },
             ofo_wait_s: match ofo_count {
                 0 => 0.0,
-                count => ofo_wait_s / count as f64,
+                count => ofo_held_s / count as f64,
             },
-            ofo_peak: own.iter().filter_map(|c| c.receiver.as_ref()).map(|stats| stats.ofo_peak).max().unwrap_or(0),
-            rtos: subflows(|stats| stats.rtos),
-            segments_sent: subflows(|stats| stats.segments_sent),
-            retransmitted: subflows(|stats| stats.retransmitted),
-            reinjected_bytes: sender(|stats| stats.reinjected),
-            duplicate_bytes: receiver(|stats| stats.duplicates),
-            blocked_cwnd_s: seconds(sender(|stats| stats.blocked.cwnd.as_nanos())),
-            blocked_window_s: seconds(sender(|stats| stats.blocked.receive_window.as_nanos())),
-            blocked_scheduler_s: seconds(sender(|stats| stats.blocked.scheduler.as_nanos())),
-            blocked_application_s: seconds(sender(|stats| stats.blocked.application.as_nanos())),
-            hol_blocked_s: seconds(receiver(|stats| stats.hol_blocked.as_nanos())),
-            overruled: sender(|stats| stats.overruled.total()),
-            acks_detoured: receiver(|stats| stats.acks_detoured),
-            acks_kept: receiver(|stats| stats.acks_kept),
-            ack_fallbacks: receiver(|stats| stats.ack_fallbacks),
-            probes_sent: receiver(|stats| stats.probes_sent),
-            fallbacks: sender(|stats| u64::from(stats.fallback.is_some())),
-            fallback_reasons: reasons(outcome, |counters| &counters.fallbacks, FallbackReason::name),
-            reset_reasons: reasons(outcome, |counters| &counters.resets_sent, ResetReason::name),
-            checksum_failures: outcome.counters.iter().map(|counters| counters.checksum_failures).sum(),
+            fallbacks: own.iter().filter(fell_back).count() as u64,
+            counted,
             altered_bytes: outcome.altered_bytes,
             middleboxes: outcome.middleboxes.iter().map(MiddleboxCounts::of).collect(),
             windows: Vec::new(),
@@ -283,24 +219,11 @@ impl Measured {
 
     /// Timeouts per data segment sent.
     pub fn rto_rate(&self) -> f64 {
-        match self.segments_sent {
+        match self.counted.count("segments_sent") {
             0 => 0.0,
-            sent => self.rtos as f64 / sent as f64,
+            sent => self.counted.count("rtos") as f64 / sent as f64,
         }
     }
-}
-
-/// A count by reason over both hosts.
-fn reasons<R: Copy, N: ToString>(
-    outcome: &Outcome,
-    of: fn(&Counters) -> &BTreeMap<R, u64>,
-    name: fn(R) -> N,
-) -> BTreeMap<String, u64> {
-    let mut all = BTreeMap::new();
-    for (reason, count) in outcome.counters.iter().flat_map(of) {
-        *all.entry(name(*reason).to_string()).or_default() += count;
-    }
-    all
 }
 
 /// What the schedulers decided: the runs of a connection side by side, connections separated by semicolons.

@@ -1,18 +1,25 @@
 //! Statistics of a run, each described once: name, unit, a few words, and its value.
 //!
-//! Columns of CSV and Parquet, the numbers that JSON adds to a [`Measured`], the metrics of studies and the table in
-//! `docs/results.md` are made from this list. A test holds it against the fields of [`Measured`].
+//! Those of the engine come from its own tables ([`anabranch_engine::statistics`]); those that only a run has are
+//! described here. Columns of CSV and Parquet, the numbers that JSON adds to a [`Measured`], the metrics of studies and
+//! the tables in `docs/results.md` and `docs/studies.md` are made from them. A test holds them against the fields of
+//! [`Measured`].
 
+use crate::counted::{Column, columns};
 use crate::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasured};
+use anabranch_engine::statistics::Tables;
+use anabranch_units::statistic::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::LazyLock;
 
 /// A statistic of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Statistic {
     /// Name of its column, with the unit at the end. `{}` stands for the path, window or middlebox that a column is
     /// about.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Name in study files, where it has one.
     pub metric: Option<&'static str>,
     /// Unit; empty for counts, shares and texts.
@@ -38,13 +45,12 @@ pub enum Censoring {
 }
 
 /// The value of a statistic.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Of {
     Flag(fn(&Measured) -> bool),
     Count(fn(&Measured) -> u64),
     Number(fn(&Measured) -> Option<f64>),
     Text(fn(&Measured) -> Option<&str>),
-    Reasons(fn(&Measured) -> &BTreeMap<String, u64>),
     PathCount(fn(&Measured) -> &[u64]),
     PathNumber(fn(&Measured, usize) -> Option<f64>),
     Window(fn(&WindowMeasured) -> f64),
@@ -52,6 +58,8 @@ enum Of {
     Middlebox(fn(&MiddleboxCounts) -> u64),
     Series(fn(&Samples) -> String),
     PathSeries(fn(&PathSamples) -> &[u64]),
+    /// A statistic of the engine, in the column of its name.
+    Engine(Kind),
 }
 
 /// The type of a column.
@@ -110,7 +118,7 @@ macro_rules! statistic {
     };
     ($derived:literal, $censoring:expr, $name:literal, $metric:expr, $unit:literal, $about:literal, $of:expr) => {
         Statistic {
-            name: $name,
+            name: Cow::Borrowed($name),
             metric: $metric,
             unit: $unit,
             about: $about,
@@ -124,82 +132,120 @@ macro_rules! statistic {
 use Of::*;
 
 /// All statistics, in the order of columns.
+pub static STATISTICS: LazyLock<Vec<Statistic>> = LazyLock::new(|| statistics(Tables::ENGINE));
+
+/// A place in the order of columns.
+enum Place {
+    /// A statistic that only runs have.
+    Own(Statistic),
+    /// The column of a statistic of the engine. Those that have no place are behind all others, in the engine's order.
+    Engine(&'static str),
+}
+
+/// The order of columns.
 #[rustfmt::skip] // One line each: a table.
-pub const STATISTICS: &[Statistic] = &[
-    statistic!(whole "seed", None, "", "seed of the run", Count(|m| m.seed)),
-    statistic!(whole "finished", None, "", "all transfers completed", Flag(|m| m.finished)),
-    statistic!(whole "unfinished", Some("unfinished"), "", "transfers that did not complete", Count(|m| m.unfinished as u64)),
-    statistic!(derived "censored", None, "", "times are lower bounds: something did not complete", Flag(|m| m.has_bounds())),
-    statistic!(bound "completion_s", Some("completion-time"), "s", "completion time", Number(|m| m.completion_s)),
-    statistic!("completion_sd_s", Some("completion-time-sd"), "s", "standard deviation of completion times", Number(|m| m.completion_sd_s)),
-    statistic!(bound "page_load_s", Some("page-load-time"), "s", "page load time", Number(|m| m.page_load_s)),
-    statistic!(bound "object_download_s", Some("object-download-time"), "s", "mean object download time", Number(|m| m.object_download_s)),
-    statistic!("goodput_bps", Some("goodput"), "bit/s", "goodput of all transfers together", Number(|m| Some(m.goodput_bps))),
-    statistic!("mean_goodput_bps", Some("mean-goodput"), "bit/s", "mean goodput of the transfers", Number(|m| Some(m.mean_goodput_bps))),
-    statistic!("share_{}", Some("path-share"), "", "share of the bytes first sent on the path", PathNumber(|m, path| m.shares.get(path).copied())),
-    statistic!("path_bytes_{}", Some("path-bytes"), "B", "bytes first sent on the path", PathCount(|m| &m.path_bytes)),
-    statistic!("path_segments_{}", Some("path-segments"), "segments", "data segments sent on the path", PathCount(|m| &m.path_segments)),
-    statistic!(derived "path_goodput_bps_{}", Some("path-goodput"), "bit/s", "goodput by the bytes first sent on the path", PathNumber(|m, path| m.shares.get(path).map(|share| share * m.goodput_bps))),
-    statistic!("ofo_count", Some("ofo-count"), "segments", "segments that arrived out of order", Count(|m| m.ofo_count)),
-    statistic!("ofo_peak", Some("ofo-peak"), "segments", "most segments out of order at once", Count(|m| m.ofo_peak)),
-    statistic!("ofo_mean", Some("ofo-mean"), "segments", "segments out of order, time average", Number(|m| Some(m.ofo_mean))),
-    statistic!("ofo_wait_s", Some("ofo-wait"), "s", "mean wait of an out-of-order segment", Number(|m| Some(m.ofo_wait_s))),
-    statistic!("hol_blocked_s", None, "s", "time that arrived data waited behind missing data", Number(|m| Some(m.hol_blocked_s))),
-    statistic!("rtos", None, "", "retransmission timeouts", Count(|m| m.rtos)),
-    statistic!("segments_sent", None, "segments", "data segments sent, repeated ones included", Count(|m| m.segments_sent)),
-    statistic!(derived "rto_rate", Some("rto-rate"), "", "timeouts per data segment sent", Number(|m| Some(m.rto_rate()))),
-    statistic!("retransmitted", None, "segments", "segments retransmitted on their own subflow", Count(|m| m.retransmitted)),
-    statistic!("reinjected_bytes", Some("reinjected"), "B", "bytes sent again on another subflow", Count(|m| m.reinjected_bytes)),
-    statistic!("duplicate_bytes", None, "B", "bytes that arrived more than once", Count(|m| m.duplicate_bytes)),
-    statistic!("blocked_cwnd_s", None, "s", "time the sender waited for congestion windows", Number(|m| Some(m.blocked_cwnd_s))),
-    statistic!("blocked_window_s", None, "s", "time the sender waited for the receive window", Number(|m| Some(m.blocked_window_s))),
-    statistic!("blocked_scheduler_s", None, "s", "time the sender waited for its scheduler", Number(|m| Some(m.blocked_scheduler_s))),
-    statistic!("blocked_application_s", None, "s", "time the sender waited for its application", Number(|m| Some(m.blocked_application_s))),
-    statistic!("overruled", None, "", "scheduler decisions that the engine overruled", Count(|m| m.overruled)),
-    statistic!("acks_detoured", None, "", "pure ACKs that took the path of another subflow", Count(|m| m.acks_detoured)),
-    statistic!("acks_kept", None, "", "pure ACKs that kept their own path instead", Count(|m| m.acks_kept)),
-    statistic!("ack_fallbacks", None, "", "subflows whose ACKs fell back to their own path", Count(|m| m.ack_fallbacks)),
-    statistic!("probes_sent", None, "", "probes of the receiver for the path of its ACKs", Count(|m| m.probes_sent)),
-    statistic!("fallbacks", None, "", "connections that fell back to plain TCP", Count(|m| m.fallbacks)),
-    statistic!("fallback_reasons", None, "", "fallbacks of both hosts by reason", Reasons(|m| &m.fallback_reasons)),
-    statistic!("reset_reasons", None, "", "resets of both hosts by reason (MP_TCPRST)", Reasons(|m| &m.reset_reasons)),
-    statistic!("checksum_failures", None, "", "DSS checksums that failed", Count(|m| m.checksum_failures)),
-    statistic!("altered_bytes", None, "B", "bytes read otherwise than written", Count(|m| m.altered_bytes)),
-    statistic!("middlebox_{}_altered", None, "segments", "segments that the middlebox forwarded altered", Middlebox(|m| m.altered)),
-    statistic!("middlebox_{}_dropped", None, "segments", "segments that the middlebox dropped", Middlebox(|m| m.dropped)),
-    statistic!("middlebox_{}_made", None, "segments", "segments that the middlebox made itself", Middlebox(|m| m.made)),
-    statistic!("buffer_mean_segments", Some("buffer-mean"), "segments", "occupied receive buffer, mean", Number(|m| m.buffer_mean_segments)),
-    statistic!("buffer_sd_segments", Some("buffer-sd"), "segments", "occupied receive buffer, standard deviation", Number(|m| m.buffer_sd_segments)),
-    statistic!("suspension_s", Some("suspension"), "s", "longest silence of the surviving subflows, lone segments apart", Number(|m| m.suspension_s)),
-    statistic!(whole "window_{}_from_s", None, "s", "beginning of the window", Window(|w| w.from_s)),
-    statistic!(whole "window_{}_to_s", None, "s", "end of the window", Window(|w| w.to_s)),
-    statistic!(whole "window_{}_goodput_bps", Some("window-goodput"), "bit/s", "goodput within the window", Window(|w| w.goodput_bps)),
-    statistic!(whole "window_{}_path_bps", Some("window-path-goodput"), "bit/s", "goodput of the path within the window", WindowPath(|w, path| w.path_bps.get(path).copied())),
-    statistic!("decisions", Some("decisions"), "", "order of first transmissions", Text(|m| m.decisions.as_deref())),
-    statistic!(whole "samples_at_s", None, "s", "times of the samples", Series(|s| listed(&s.at_s))),
-    statistic!(whole "samples_data_acked", None, "B", "data acknowledged by then, at each sample", Series(|s| listed(&s.data_acked))),
-    statistic!(whole "samples_ofo_segments", None, "segments", "segments out of order, at each sample", Series(|s| listed(&s.ofo_segments))),
-    statistic!(whole "samples_buffer_bytes", None, "B", "occupied receive buffers, at each sample", Series(|s| listed(&s.buffer_bytes))),
-    statistic!(whole "samples_received_{}", None, "B", "received in order on the path by then, at each sample", PathSeries(|p| &p.received)),
-    statistic!(whole "samples_cwnd_{}", None, "B", "congestion windows on the path, at each sample", PathSeries(|p| &p.cwnd)),
-    statistic!(whole "samples_queue_{}", None, "packets", "queue in front of the path, at each sample", PathSeries(|p| &p.queue)),
-    statistic!(whole "events_digest", None, "", "digest of everything that happened", Text(|m| Some(&m.events_digest))),
+const PLACES: &[Place] = &[
+    Place::Own(statistic!(whole "seed", None, "", "seed of the run", Count(|m| m.seed))),
+    Place::Own(statistic!(whole "finished", None, "", "all transfers completed", Flag(|m| m.finished))),
+    Place::Own(statistic!(whole "unfinished", Some("unfinished"), "", "transfers that did not complete", Count(|m| m.unfinished as u64))),
+    Place::Own(statistic!(derived "censored", None, "", "times are lower bounds: something did not complete", Flag(|m| m.has_bounds()))),
+    Place::Own(statistic!(bound "completion_s", Some("completion-time"), "s", "completion time", Number(|m| m.completion_s))),
+    Place::Own(statistic!("completion_sd_s", Some("completion-time-sd"), "s", "standard deviation of completion times", Number(|m| m.completion_sd_s))),
+    Place::Own(statistic!(bound "page_load_s", Some("page-load-time"), "s", "page load time", Number(|m| m.page_load_s))),
+    Place::Own(statistic!(bound "object_download_s", Some("object-download-time"), "s", "mean object download time", Number(|m| m.object_download_s))),
+    Place::Own(statistic!("goodput_bps", Some("goodput"), "bit/s", "goodput of all transfers together", Number(|m| Some(m.goodput_bps)))),
+    Place::Own(statistic!("mean_goodput_bps", Some("mean-goodput"), "bit/s", "mean goodput of the transfers", Number(|m| Some(m.mean_goodput_bps)))),
+    Place::Own(statistic!("share_{}", Some("path-share"), "", "share of the bytes first sent on the path", PathNumber(|m, path| m.shares.get(path).copied()))),
+    Place::Own(statistic!("path_bytes_{}", Some("path-bytes"), "B", "bytes first sent on the path", PathCount(|m| &m.path_bytes))),
+    Place::Own(statistic!("path_segments_{}", Some("path-segments"), "segments", "data segments sent on the path", PathCount(|m| &m.path_segments))),
+    Place::Own(statistic!(derived "path_goodput_bps_{}", Some("path-goodput"), "bit/s", "goodput by the bytes first sent on the path", PathNumber(|m, path| m.shares.get(path).map(|share| share * m.goodput_bps)))),
+    Place::Engine("ofo_count"),
+    Place::Engine("ofo_peak"),
+    Place::Own(statistic!("ofo_mean", Some("ofo-mean"), "segments", "segments out of order, time average", Number(|m| Some(m.ofo_mean)))),
+    Place::Own(statistic!("ofo_wait_s", Some("ofo-wait"), "s", "mean wait of an out-of-order segment", Number(|m| Some(m.ofo_wait_s)))),
+    Place::Engine("hol_blocked_s"),
+    Place::Engine("rtos"),
+    Place::Engine("segments_sent"),
+    Place::Own(statistic!(derived "rto_rate", Some("rto-rate"), "", "timeouts per data segment sent", Number(|m| Some(m.rto_rate())))),
+    Place::Engine("retransmitted"),
+    Place::Engine("reinjected_bytes"),
+    Place::Engine("duplicate_bytes"),
+    Place::Engine("blocked_cwnd_s"),
+    Place::Engine("blocked_window_s"),
+    Place::Engine("blocked_scheduler_s"),
+    Place::Engine("blocked_application_s"),
+    Place::Own(statistic!(derived "overruled", None, "", "decisions of policies that were not followed", Count(|m| m.counted.count("overruled_kinds")))),
+    Place::Engine("acks_detoured"),
+    Place::Engine("acks_kept"),
+    Place::Engine("ack_fallbacks"),
+    Place::Engine("probes_sent"),
+    Place::Own(statistic!("fallbacks", None, "", "connections that fell back to plain TCP", Count(|m| m.fallbacks))),
+    Place::Engine("fallback_reasons"),
+    Place::Engine("reset_reasons"),
+    Place::Engine("checksum_failures"),
+    Place::Own(statistic!("altered_bytes", None, "B", "bytes read otherwise than written", Count(|m| m.altered_bytes))),
+    Place::Own(statistic!("middlebox_{}_altered", None, "segments", "segments that the middlebox forwarded altered", Middlebox(|m| m.altered))),
+    Place::Own(statistic!("middlebox_{}_dropped", None, "segments", "segments that the middlebox dropped", Middlebox(|m| m.dropped))),
+    Place::Own(statistic!("middlebox_{}_made", None, "segments", "segments that the middlebox made itself", Middlebox(|m| m.made))),
+    Place::Own(statistic!("buffer_mean_segments", Some("buffer-mean"), "segments", "occupied receive buffer, mean", Number(|m| m.buffer_mean_segments))),
+    Place::Own(statistic!("buffer_sd_segments", Some("buffer-sd"), "segments", "occupied receive buffer, standard deviation", Number(|m| m.buffer_sd_segments))),
+    Place::Own(statistic!("suspension_s", Some("suspension"), "s", "longest silence of the surviving subflows, lone segments apart", Number(|m| m.suspension_s))),
+    Place::Own(statistic!(whole "window_{}_from_s", None, "s", "beginning of the window", Window(|w| w.from_s))),
+    Place::Own(statistic!(whole "window_{}_to_s", None, "s", "end of the window", Window(|w| w.to_s))),
+    Place::Own(statistic!(whole "window_{}_goodput_bps", Some("window-goodput"), "bit/s", "goodput within the window", Window(|w| w.goodput_bps))),
+    Place::Own(statistic!(whole "window_{}_path_bps", Some("window-path-goodput"), "bit/s", "goodput of the path within the window", WindowPath(|w, path| w.path_bps.get(path).copied()))),
+    Place::Own(statistic!("decisions", Some("decisions"), "", "order of first transmissions", Text(|m| m.decisions.as_deref()))),
+    Place::Own(statistic!(whole "samples_at_s", None, "s", "times of the samples", Series(|s| listed(&s.at_s)))),
+    Place::Own(statistic!(whole "samples_data_acked", None, "B", "data acknowledged by then, at each sample", Series(|s| listed(&s.data_acked)))),
+    Place::Own(statistic!(whole "samples_ofo_segments", None, "segments", "segments out of order, at each sample", Series(|s| listed(&s.ofo_segments)))),
+    Place::Own(statistic!(whole "samples_buffer_bytes", None, "B", "occupied receive buffers, at each sample", Series(|s| listed(&s.buffer_bytes)))),
+    Place::Own(statistic!(whole "samples_received_{}", None, "B", "received in order on the path by then, at each sample", PathSeries(|p| &p.received))),
+    Place::Own(statistic!(whole "samples_cwnd_{}", None, "B", "congestion windows on the path, at each sample", PathSeries(|p| &p.cwnd))),
+    Place::Own(statistic!(whole "samples_queue_{}", None, "packets", "queue in front of the path, at each sample", PathSeries(|p| &p.queue))),
+    Place::Own(statistic!(whole "events_digest", None, "", "digest of everything that happened", Text(|m| Some(&m.events_digest)))),
 ];
 
+/// All statistics in the order of columns, with those of these tables of the engine.
+///
+/// # Panics
+/// If the tables lack a statistic that has a place in the order.
+pub fn statistics(tables: Tables<'_>) -> Vec<Statistic> {
+    let mut engine: Vec<Statistic> = columns(tables).into_iter().map(Statistic::of_engine).collect();
+    let mut all: Vec<Statistic> = Vec::new();
+    for place in PLACES {
+        match place {
+            Place::Own(statistic) => all.push(statistic.clone()),
+            Place::Engine(column) => {
+                let at = engine.iter().position(|it| it.name == *column);
+                all.push(engine.remove(at.unwrap_or_else(|| panic!("the engine has no column `{column}`"))));
+            }
+        }
+    }
+    all.extend(engine);
+    all
+}
+
 impl Statistic {
+    fn of_engine(column: Column) -> Statistic {
+        let Column { name, metric, unit, about, kind } = column;
+        let (name, of) = (Cow::Owned(name), Engine(kind));
+        Statistic { name, metric, unit, about, derived: false, censoring: Censoring::Partial, of }
+    }
+
     /// The type of its columns.
     pub fn kind(&self) -> Kind {
         match self.of {
             Flag(_) => Kind::Flag,
             Count(_) | PathCount(_) | Middlebox(_) => Kind::Count,
             Number(_) | PathNumber(_) | Window(_) | WindowPath(_) => Kind::Number,
-            Text(_) | Reasons(_) | Series(_) | PathSeries(_) => Kind::Text,
+            Text(_) | Series(_) | PathSeries(_) => Kind::Text,
+            Engine(kind) => kind,
         }
     }
 
     /// Whether it has the same one column in every run.
     pub fn is_single(&self) -> bool {
-        matches!(self.of, Flag(_) | Count(_) | Number(_) | Text(_) | Reasons(_))
+        matches!(self.of, Flag(_) | Count(_) | Number(_) | Text(_) | Engine(_))
     }
 
     /// Its columns in a run over these paths, with their values.
@@ -208,7 +254,7 @@ impl Statistic {
             true => self.name.replace("{}", &about.to_string()),
             false => format!("{}_{about}", self.name),
         };
-        let one = |cell: Cell| vec![(self.name.to_owned(), cell)];
+        let one = |cell: Cell| vec![(self.name.to_string(), cell)];
         let by_path = |cell: &dyn Fn(usize) -> Cell| -> Vec<(String, Cell)> {
             paths.iter().enumerate().map(|(n, path)| (named(path), cell(n))).collect()
         };
@@ -219,7 +265,7 @@ impl Statistic {
             Count(of) => one(Cell::Count(of(measured))),
             Number(of) => one(Cell::number(of(measured))),
             Text(of) => one(of(measured).map_or(Cell::Empty, |text| Cell::Text(text.to_owned()))),
-            Reasons(of) => one(Cell::Text(reasons(of(measured)))),
+            Engine(_) => one(Cell::of(measured.counted.value(&self.name))),
             PathCount(of) => by_path(&|path| of(measured).get(path).map_or(Cell::Empty, |n| Cell::Count(*n))),
             PathNumber(of) => by_path(&|path| Cell::number(of(measured, path))),
             Window(of) => windows().map(|(n, window)| (named(&n), Cell::number(Some(of(window))))).collect(),
@@ -260,7 +306,12 @@ impl Statistic {
     pub(crate) fn number(&self, measured: &Measured, window: usize, path: usize) -> Option<f64> {
         let scale = if self.metric_unit() == self.unit { 1.0 } else { 100.0 };
         let number = match self.of {
-            Flag(_) | Text(_) | Reasons(_) | Middlebox(_) | Series(_) | PathSeries(_) => None,
+            Flag(_) | Text(_) | Middlebox(_) | Series(_) | PathSeries(_) => None,
+            Engine(_) => match measured.counted.value(&self.name) {
+                Value::Count(count) => Some(*count as f64),
+                Value::Span(span) => Some(span.as_secs_f64()),
+                _ => None,
+            },
             Count(of) => Some(of(measured) as f64),
             Number(of) => of(measured),
             PathCount(of) => of(measured).get(path).map(|n| *n as f64),
@@ -281,6 +332,18 @@ impl Statistic {
 }
 
 impl Cell {
+    /// The value of a statistic of the engine.
+    fn of(value: &Value) -> Cell {
+        match value {
+            Value::Absent => Cell::Empty,
+            Value::Flag(flag) => Cell::Flag(*flag),
+            Value::Count(count) => Cell::Count(*count),
+            Value::Span(span) => Cell::Number(span.as_secs_f64()),
+            Value::Word(word) => Cell::Text(word.to_string()),
+            Value::Counts(counts) => Cell::Text(reasons(counts)),
+        }
+    }
+
     /// A number; empty without one or if it is none.
     pub fn number(number: Option<f64>) -> Cell {
         number.filter(|number| number.is_finite()).map_or(Cell::Empty, Cell::Number)
@@ -305,121 +368,9 @@ fn listed<T: fmt::Display>(values: &[T]) -> String {
 }
 
 /// `middlebox 1, prohibited 2`
-fn reasons(counts: &BTreeMap<String, u64>) -> String {
+fn reasons(counts: &BTreeMap<Cow<'_, str>, u64>) -> String {
     counts.iter().map(|(reason, count)| format!("{reason} {count}")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::Value;
-
-    /// Every number and text in `value`, with the way to it.
-    fn leaves(value: &Value, at: &str, found: &mut Vec<(String, String)>) {
-        match value {
-            Value::Array(items) => items.iter().enumerate().for_each(|(n, it)| leaves(it, &format!("{at}.{n}"), found)),
-            Value::Object(map) => map.iter().for_each(|(key, it)| leaves(it, &format!("{at}.{key}"), found)),
-            Value::String(text) => found.push((at.to_owned(), text.clone())),
-            other => found.push((at.to_owned(), other.to_string())),
-        }
-    }
-
-    /// A measurement whose every value differs from all others.
-    fn all_different() -> Measured {
-        let mut value = serde_json::to_value(crate::compare::tests::measured(0, 1.0, 1.0)).expect("it has a form");
-        let filled = serde_json::json!({
-            "shares": [0.0, 0.0], "path_bytes": [0, 0], "path_segments": [0, 0],
-            "fallback_reasons": { "why": 0 }, "reset_reasons": { "whence": 0 },
-            "middleboxes": [{ "name": "a/nat", "altered": 0, "dropped": 0, "made": 0 }],
-            "windows": [{ "from_s": 0.0, "to_s": 0.0, "goodput_bps": 0.0, "path_bps": [0.0, 0.0] }],
-            "samples": {
-                "at_s": [0.0], "data_acked": [0], "ofo_segments": [0], "buffer_bytes": [0],
-                "paths": [{ "received": [0], "cwnd": [0], "queue": [0] }, { "received": [0], "cwnd": [0], "queue": [0] }],
-            },
-        });
-        let optional = ["completion_s", "completion_sd_s", "page_load_s", "object_download_s", "suspension_s"];
-        let buffers = ["buffer_mean_segments", "buffer_sd_segments"];
-        for key in optional.iter().chain(&buffers) {
-            value[key] = serde_json::json!(0.5);
-        }
-        for (key, held) in filled.as_object().expect("it is one") {
-            value[key] = held.clone();
-        }
-        for key in ["decisions", "events_digest"] {
-            value[key] = serde_json::json!(format!("the {key}"));
-        }
-        number(&mut value, &mut 1000);
-        serde_json::from_value(value).expect("types stayed as they were")
-    }
-
-    /// Gives each number a value of its own.
-    fn number(value: &mut Value, next: &mut u64) {
-        match value {
-            Value::Array(items) => items.iter_mut().for_each(|it| number(it, next)),
-            Value::Object(map) => map.values_mut().for_each(|it| number(it, next)),
-            Value::Number(held) => {
-                *next += 1;
-                *value = if held.is_f64() { serde_json::json!(*next as f64 + 0.5) } else { serde_json::json!(*next) };
-            }
-            Value::Null => panic!("a value that the test does not fill"),
-            _ => {}
-        }
-    }
-
-    #[test]
-    fn every_field_of_a_measurement_has_a_column() {
-        let measured = all_different();
-        let paths = ["wlan".to_owned(), "lte".to_owned()];
-        let cells: Vec<(String, Cell)> =
-            STATISTICS.iter().flat_map(|statistic| statistic.columns(&measured, &paths)).collect();
-        let words: Vec<String> = cells
-            .iter()
-            .flat_map(|(_, cell)| cell.to_string().split([' ', ',']).map(str::to_owned).collect::<Vec<_>>())
-            .collect();
-        let mut found = Vec::new();
-        leaves(&serde_json::to_value(&measured).expect("it has a form"), "", &mut found);
-        for (place, value) in found {
-            let named = place.ends_with(".name") && cells.iter().any(|(name, _)| name.contains(&value));
-            let texts = cells.iter().any(|(_, cell)| cell.to_string() == value);
-            assert!(named || texts || words.contains(&value), "no column has `{place}`, which is {value}");
-        }
-    }
-
-    #[test]
-    fn columns_have_names_of_their_own_and_the_kind_that_is_said() {
-        let measured = all_different();
-        let mut names = std::collections::BTreeSet::new();
-        for statistic in STATISTICS {
-            for (name, cell) in statistic.columns(&measured, &["wlan".to_owned(), "lte".to_owned()]) {
-                let kind = match cell {
-                    Cell::Empty => continue,
-                    Cell::Flag(_) => Kind::Flag,
-                    Cell::Count(_) => Kind::Count,
-                    Cell::Number(_) => Kind::Number,
-                    Cell::Text(_) => Kind::Text,
-                };
-                assert_eq!(kind, statistic.kind(), "{name}");
-                assert!(names.insert(name.clone()), "two columns are called {name}");
-            }
-        }
-        for name in
-            ["page_load_s", "share_lte", "window_0_path_bps_wlan", "middlebox_a/nat_altered", "samples_cwnd_lte"]
-        {
-            assert!(names.contains(name), "{name} is not among {names:?}");
-        }
-    }
-
-    #[test]
-    fn every_statistic_is_in_the_documentation() {
-        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results.md"));
-        let text = text.expect("docs/results.md is in the repository");
-        let mut place = 0;
-        for Statistic { name, unit, about, .. } in STATISTICS {
-            let unit = if unit.is_empty() { "–" } else { unit };
-            let row = format!("| `{}` | {unit} | {about} |\n", name.replace("{}", "NAME"));
-            let found = text.find(&row);
-            assert!(found >= Some(place), "docs/results.md lacks, or has in another order: {row}");
-            place = found.unwrap_or(place);
-        }
-    }
-}
+pub(crate) mod tests;

@@ -84,7 +84,7 @@ fn on_equal_paths_lates_two_blocks_overlap() {
     let sets = [&[ONE_FILE][..], &NO_LOSS].concat();
     let share = |scheduler: &str| {
         let run = measured("late/fig11", scheduler, &sets, 1);
-        run.ofo_count as f64 / run.segments_sent as f64
+        run.counted.count("ofo_count") as f64 / run.counted.count("segments_sent") as f64
     };
     let (late, min_rtt) = (share("late"), share("min-rtt"));
     // A round in which a loss is repaired has fewer: with files of 0.5 to 8 MB, 0.40 to 0.44 of all segments are.
@@ -100,7 +100,7 @@ fn on_equal_paths_lates_two_blocks_overlap() {
 
     // So it is with the twenty files of Fig. 11.
     for seed in 1..=3 {
-        let count = |scheduler: &str| measured("late/fig11", scheduler, &[], seed).ofo_count;
+        let count = |scheduler: &str| measured("late/fig11", scheduler, &[], seed).counted.count("ofo_count");
         let (min_rtt, aware, late) = (count("min-rtt"), count(LATE), count("late"));
         assert!(min_rtt < aware && aware < late, "seed {seed}: {min_rtt}, {aware}, {late}");
     }
@@ -115,9 +115,17 @@ fn the_links_of_late_fig11_are_full() {
     // Payload of a full segment, 1500 B on the wire: the file takes one segment more than it would with larger ones.
     let sets = [&[ONE_FILE][..], &NO_LOSS].concat();
     let alone = measured("late/fig11", "min-rtt", &sets, 1);
-    assert_eq!((alone.retransmitted, alone.reinjected_bytes), (0, 0), "nothing is sent twice");
-    let payload = 1e6 / (alone.segments_sent - 1) as f64;
-    assert!((1400.0..1460.0).contains(&payload), "{payload} B in each of {} segments", alone.segments_sent);
+    assert_eq!(
+        (alone.counted.count("retransmitted"), alone.counted.count("reinjected_bytes")),
+        (0, 0),
+        "nothing is sent twice"
+    );
+    let payload = 1e6 / (alone.counted.count("segments_sent") - 1) as f64;
+    assert!(
+        (1400.0..1460.0).contains(&payload),
+        "{payload} B in each of {} segments",
+        alone.counted.count("segments_sent")
+    );
     let capacity = 2.0 * 10e6 * payload / 1500.0;
 
     for scheduler in ["min-rtt", "blest", LATE] {

@@ -4,6 +4,8 @@
 //! same results give the same bytes.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod added;
 mod calibration;
 mod comparison;
 pub mod file;

@@ -190,7 +190,7 @@ pub fn json(header: &Header, summary: Option<&Summary>, rows: &[Row<'_>]) -> Res
             kind: row.kind,
             name: row.name,
             measured: row.measured,
-            derived: derived(row.measured, &header.paths),
+            derived: derived(&STATISTICS, row.measured, &header.paths),
         }
     }
     serde_json::to_string_pretty(&Document {
@@ -212,14 +212,14 @@ impl Row<'_> {
 }
 
 /// The value of a statistic that is no field of [`Measured`]: a value, or one for each path.
-fn derived(measured: &Measured, paths: &[String]) -> BTreeMap<String, Value> {
+pub(crate) fn derived(statistics: &[Statistic], measured: &Measured, paths: &[String]) -> BTreeMap<String, Value> {
     let value = |statistic: &Statistic| {
         let cells = statistic.columns(measured, paths);
         let mut numbers: Vec<Value> = cells.into_iter().map(|(_, cell)| number(cell)).collect();
         let value = if statistic.is_single() { numbers.swap_remove(0) } else { Value::Array(numbers) };
         (statistic.name.trim_end_matches("_{}").to_owned(), value)
     };
-    STATISTICS.iter().filter(|statistic| statistic.derived).map(value).collect()
+    statistics.iter().filter(|statistic| statistic.derived).map(value).collect()
 }
 
 fn number(cell: Cell) -> Value {

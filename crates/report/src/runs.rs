@@ -4,14 +4,16 @@ use crate::number::{bytes, percent, seconds, short, with_interval};
 use crate::policies::policies;
 use crate::rows::Header;
 use crate::table::{Align, Table};
-use anabranch_engine::Overruled;
-use anabranch_engine::path_use::{Path, PathUse, Subflow};
+use anabranch_engine::path_use::{self, Path, PathUse};
+use anabranch_engine::statistics::SUBFLOW;
+use anabranch_engine::{Overruled, SubflowStats};
 use anabranch_lab::file::MeasureName;
-use anabranch_lab::{MiddleboxCounts, Run};
-
 use anabranch_lab::stats::Estimate;
+use anabranch_lab::{MiddleboxCounts, Run};
 use anabranch_sim::{ConnectionOutcome, Outcome};
-use std::collections::BTreeMap;
+use anabranch_units::statistic::{Kind, Statistic, Tally, Unit, Value};
+
+type Subflow = Statistic<SubflowStats>;
 
 /// The tables of these runs.
 pub fn runs(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
@@ -62,12 +64,12 @@ fn remarks(header: &Header, outcome: &Outcome) -> Vec<String> {
         for subflow in &connection.subflows {
             let name = header.paths.get(subflow.path).map_or("?", String::as_str).to_owned();
             let bytes = subflow.stats.bytes_sent + subflow.stats.bytes_received;
-            path_use.add(Path { name, bytes, subflow: Subflow::of(&subflow.stats) });
+            path_use.add(Path { name, bytes, subflow: path_use::Subflow::of(&subflow.stats) });
         }
     }
     if path_use.connections > 0 {
         for name in &header.paths {
-            path_use.add(Path { name: name.clone(), bytes: 0, subflow: Subflow::Absent });
+            path_use.add(Path { name: name.clone(), bytes: 0, subflow: path_use::Subflow::Absent });
         }
     }
     path_use.remarks()
@@ -88,20 +90,18 @@ fn others(header: &Header, connections: &[ConnectionOutcome]) -> String {
     let multipath = connections.iter().filter(|connection| connection.multipath).count();
     let fallen =
         connections.iter().filter(|it| it.sender.as_ref().is_some_and(|sender| sender.fallback.is_some())).count();
-    let columns = ["subflows", "share", "segments", "retransmitted", "RTOs"].map(|name| (name, Align::Right));
-    let mut table = Table::new([("path", Align::Left)].into_iter().chain(columns));
+    let counters: Vec<Subflow> = headed(SUBFLOW).into_iter().filter(|it| it.kind == Kind::Counter).collect();
+    let columns = ["subflows", "share"].into_iter().chain(counters.iter().filter_map(|it| it.heading));
+    let mut table = Table::new([("path", Align::Left)].into_iter().chain(columns.map(|name| (name, Align::Right))));
     let subflows = || connections.iter().flat_map(|connection| &connection.subflows);
     let total = subflows().map(|subflow| subflow.stats.bytes_first_sent).sum::<u64>().max(1);
     for (path, name) in header.paths.iter().enumerate() {
         let here = || subflows().filter(|subflow| subflow.path == path).map(|subflow| &subflow.stats);
-        table.row([
-            name.clone(),
-            here().count().to_string(),
-            percent(here().map(|stats| stats.bytes_first_sent).sum::<u64>() as f64 / total as f64),
-            here().map(|stats| stats.segments_sent).sum::<u64>().to_string(),
-            here().map(|stats| stats.retransmitted).sum::<u64>().to_string(),
-            here().map(|stats| stats.rtos).sum::<u64>().to_string(),
-        ]);
+        let mut all = Tally::new(&counters);
+        here().for_each(|stats| all.add(stats));
+        let share = here().map(|stats| stats.bytes_first_sent).sum::<u64>() as f64 / total as f64;
+        let row = [name.clone(), here().count().to_string(), percent(share)];
+        table.row(row.into_iter().chain(all.iter().map(|(it, value)| shown(it, value))));
     }
     let count = connections.len();
     format!("and {count} more connections, of which {multipath} speak MPTCP and {fallen} fell back:\n{table}\n")
@@ -165,30 +165,44 @@ fn about(connection: &ConnectionOutcome) -> String {
     text
 }
 
-/// Statistics of each subflow.
+/// The statistics of each subflow that have a heading.
 pub(crate) fn subflows(header: &Header, connection: &ConnectionOutcome) -> Table {
-    let columns = ["share", "segments", "retransmitted", "RTOs", "fast recoveries", "reinjected", "SRTT [ms]", "cwnd"];
+    subflows_by(SUBFLOW, header, connection)
+}
+
+pub(crate) fn subflows_by(statistics: &[Subflow], header: &Header, connection: &ConnectionOutcome) -> Table {
+    let statistics = headed(statistics);
+    let columns = ["share"].into_iter().chain(statistics.iter().filter_map(|it| it.heading));
     let mut table = Table::new([("path", Align::Left)].into_iter().chain(columns.map(|name| (name, Align::Right))));
     let total = connection.subflows.iter().map(|subflow| subflow.stats.bytes_first_sent).sum::<u64>().max(1);
     for subflow in &connection.subflows {
         let stats = &subflow.stats;
         let path = header.paths.get(subflow.path).map_or("?", String::as_str);
-        table.row([
-            if stats.backup { format!("{path} (backup)") } else { path.to_owned() },
-            percent(stats.bytes_first_sent as f64 / total as f64),
-            stats.segments_sent.to_string(),
-            stats.retransmitted.to_string(),
-            stats.rtos.to_string(),
-            stats.fast_recoveries.to_string(),
-            bytes(stats.reinjected as f64),
-            stats.srtt.map_or(String::new(), |srtt| short(srtt.as_millis_f64())),
-            bytes(stats.cwnd.as_f64()),
-        ]);
+        let path = if stats.backup { format!("{path} (backup)") } else { path.to_owned() };
+        let row = [path, percent(stats.bytes_first_sent as f64 / total as f64)];
+        table.row(row.into_iter().chain(statistics.iter().map(|it| shown(it, &it.value(stats)))));
     }
     table
 }
 
-/// Statistics of the links, the first of the run.
+fn headed(statistics: &[Subflow]) -> Vec<Subflow> {
+    statistics.iter().filter(|it| it.heading.is_some()).copied().collect()
+}
+
+/// A value in a cell: bytes with a prefix, spans of time in milliseconds.
+fn shown(statistic: &Subflow, value: &Value) -> String {
+    match value {
+        Value::Count(count) if statistic.unit == Unit::Bytes => bytes(*count as f64),
+        Value::Count(count) => count.to_string(),
+        Value::Span(span) => short(span.as_millis_f64()),
+        Value::Flag(flag) => flag.to_string(),
+        Value::Word(word) => word.to_string(),
+        Value::Counts(counts) => counts.values().sum::<u64>().to_string(),
+        Value::Absent => String::new(),
+    }
+}
+
+/// What passed the first links.
 pub(crate) fn links(outcome: &Outcome) -> Table {
     let columns = ["delivered", "MB", "dropped: queue", "loss", "down", "mean queue [ms]", "longest queue"];
     let mut table = Table::new([("link", Align::Left)].into_iter().chain(columns.map(|name| (name, Align::Right))));
@@ -220,22 +234,20 @@ fn interference(run: &Run) -> String {
         }
         text += &format!("{table}\n");
     }
-    let list = |reasons: &BTreeMap<String, u64>| {
-        let each: Vec<_> = reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-        each.join(", ")
-    };
-    for (what, reasons) in
-        [("fallbacks to plain TCP", &measured.fallback_reasons), ("resets sent", &measured.reset_reasons)]
-    {
-        if !reasons.is_empty() {
-            text += &format!("{what}, both hosts: {}\n", list(reasons));
+    for (what, column) in [("fallbacks to plain TCP", "fallback_reasons"), ("resets sent", "reset_reasons")] {
+        if let Value::Counts(reasons) = measured.counted.value(column)
+            && !reasons.is_empty()
+        {
+            let each: Vec<_> = reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+            text += &format!("{what}, both hosts: {}\n", each.join(", "));
         }
     }
-    if measured.checksum_failures > 0 {
-        text += &format!("DSS checksums that failed: {}\n", measured.checksum_failures);
+    let checksum_failures = measured.counted.count("checksum_failures");
+    if checksum_failures > 0 {
+        text += &format!("DSS checksums that failed: {checksum_failures}\n");
     }
     if measured.altered_bytes > 0 {
-        let why = if measured.checksum_failures > 0 {
+        let why = if checksum_failures > 0 {
             "after the fallback to plain TCP nothing protects them"
         } else {
             "dss-checksum = true would show it"
@@ -285,8 +297,8 @@ pub(crate) fn repeated_table(header: &Header, measure: MeasureName, runs: &[Run]
         let bound = if m.is_censored(measure) { "≥ " } else { "" };
         let mut row = vec![m.seed.to_string(), format!("{bound}{:.3}", m.value(measure) / scale)];
         row.extend(m.shares.iter().map(|share| percent(*share)));
-        row.extend([m.ofo_count.to_string(), m.ofo_peak.to_string(), m.rtos.to_string()]);
-        row.push(bytes(m.reinjected_bytes as f64));
+        row.extend(["ofo_count", "ofo_peak", "rtos"].map(|column| m.counted.count(column).to_string()));
+        row.push(bytes(m.counted.count("reinjected_bytes") as f64));
         row.push(if m.finished { String::new() } else { "unfinished".to_owned() });
         table.row(row);
     }

@@ -4,7 +4,7 @@ use crate::rows::{Header, Row};
 use ::parquet::errors::ParquetError;
 use anabranch_lab::columnar::Writer;
 use anabranch_lab::rank::Field;
-use anabranch_lab::statistic::{Cell, Kind, STATISTICS};
+use anabranch_lab::statistic::{Cell, Kind, STATISTICS, Statistic};
 use anabranch_lab::study::{StudyResult, StudyRow};
 use anabranch_lab::{Measured, VERSION, Variant, build};
 
@@ -18,13 +18,17 @@ pub struct Sheet {
 impl Sheet {
     /// The runs of one scenario, or of a comparison: what identifies a row, its statistics, and the policies that ran.
     pub fn of_runs(header: &Header, rows: &[Row<'_>]) -> Sheet {
+        Sheet::with_statistics(&STATISTICS, header, rows)
+    }
+
+    pub(crate) fn with_statistics(statistics: &[Statistic], header: &Header, rows: &[Row<'_>]) -> Sheet {
         let text = |text: &str| Cell::Text(text.to_owned());
         let mut sheet = Sheet::of_texts(["version", "build", "scenario", "digest", "kind", "name"], rows.len());
         sheet.fill(rows, |row| {
             let whose = [text(header.version), text(header.build), text(&header.scenario), text(&header.digest)];
             whose.into_iter().chain([text(row.kind), text(row.name)]).collect()
         });
-        sheet.statistics(rows.iter().map(|row| (row.measured, header.paths.as_slice())));
+        sheet.statistics(statistics, rows.iter().map(|row| (row.measured, header.paths.as_slice())));
         sheet.columns.push(("policies".to_owned(), Kind::Text));
         sheet.fill(rows, |row| vec![Cell::Text(row.policies_in_words())]);
         sheet
@@ -40,7 +44,7 @@ impl Sheet {
         sheet.fill(rows, |row| row.axes.iter().map(|(_, x)| Cell::number(Some(*x))).collect());
         sheet.columns.push(("digest".to_owned(), Kind::Text));
         sheet.fill(rows, |row| vec![text(&row.digest)]);
-        sheet.statistics(rows.iter().map(|row| (&row.measured, row.paths.as_slice())));
+        sheet.statistics(&STATISTICS, rows.iter().map(|row| (&row.measured, row.paths.as_slice())));
         sheet.columns.push(("command".to_owned(), Kind::Text));
         sheet.fill(rows, |row| vec![text(&row.command)]);
         sheet
@@ -128,15 +132,19 @@ impl Sheet {
         }
     }
 
-    /// Adds every statistic of these runs, one per row. Runs may differ in paths and windows: what any of them has is a
+    /// Adds these statistics of the runs, one run per row. Runs may differ in paths and windows: what any of them has is a
     /// column.
-    fn statistics<'a>(&mut self, runs: impl Iterator<Item = (&'a Measured, &'a [String])> + Clone) {
-        for statistic in STATISTICS {
+    fn statistics<'a>(
+        &mut self,
+        statistics: &[Statistic],
+        runs: impl Iterator<Item = (&'a Measured, &'a [String])> + Clone,
+    ) {
+        for statistic in statistics {
             let of_runs: Vec<Vec<(String, Cell)>> =
                 runs.clone().map(|(measured, paths)| statistic.columns(measured, paths)).collect();
             let before = self.columns.len();
             if statistic.is_single() {
-                self.columns.push((statistic.name.to_owned(), statistic.kind()));
+                self.columns.push((statistic.name.to_string(), statistic.kind()));
             }
             for (name, _) in of_runs.iter().flatten() {
                 if !self.columns[before..].iter().any(|(known, _)| known == name) {

@@ -42,6 +42,19 @@ pub enum Unit {
     Seconds,
 }
 
+impl Unit {
+    /// Symbol of the unit in tables; empty for a count of events.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Unit::None => "",
+            Unit::Bytes => "B",
+            Unit::Segments => "segments",
+            Unit::Packets => "packets",
+            Unit::Seconds => "s",
+        }
+    }
+}
+
 /// The kind of a statistic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {

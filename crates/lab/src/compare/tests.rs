@@ -1,7 +1,9 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::{Origin, Settings, Variant};
+use crate::{Counted, Origin, Settings, Variant};
+use anabranch_engine::statistics::Tables;
 use anabranch_policy::Catalogue;
+use anabranch_units::statistic::Value;
 use std::sync::Arc;
 
 pub(crate) fn measured(seed: u64, completion_s: f64, goodput_bps: f64) -> Measured {
@@ -26,27 +28,13 @@ pub(crate) fn measured(seed: u64, completion_s: f64, goodput_bps: f64) -> Measur
         decisions: None,
         samples: None,
         shares: vec![0.5, 0.5],
-        ofo_count: 2,
-        ofo_peak: 1,
-        rtos: 1,
-        segments_sent: 100,
-        retransmitted: 0,
-        reinjected_bytes: 0,
-        duplicate_bytes: 0,
-        blocked_cwnd_s: 0.0,
-        blocked_window_s: 0.0,
-        blocked_scheduler_s: 0.0,
-        blocked_application_s: 0.0,
-        hol_blocked_s: 0.0,
-        overruled: 0,
-        acks_detoured: 0,
-        acks_kept: 0,
-        ack_fallbacks: 0,
-        probes_sent: 0,
+        counted: Counted::of(Tables::ENGINE, &[], &[]).with([
+            ("ofo_count", Value::Count(2)),
+            ("ofo_peak", Value::Count(1)),
+            ("rtos", Value::Count(1)),
+            ("segments_sent", Value::Count(100)),
+        ]),
         fallbacks: 0,
-        fallback_reasons: Default::default(),
-        reset_reasons: Default::default(),
-        checksum_failures: 0,
         altered_bytes: 0,
         middleboxes: Vec::new(),
         events_digest: String::new(),

@@ -555,7 +555,7 @@ fn the_examples_are_read_and_run() {
                     mean(&|m| m.page_load_s.unwrap_or(0.0)),
                     mean(&|m| m.object_download_s.unwrap()),
                     mean(&|m| m.shares[0]),
-                    mean(&|m| m.rtos as f64)
+                    mean(&|m| m.counted.count("rtos") as f64)
                 );
             }
         }

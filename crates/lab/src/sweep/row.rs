@@ -77,8 +77,8 @@ impl Trial {
             time_s,
             finished: measured.finished,
             bytes: measured.path_bytes.iter().sum(),
-            repeated: measured.reinjected_bytes,
-            duplicates: measured.duplicate_bytes,
+            repeated: measured.counted.count("reinjected_bytes"),
+            duplicates: measured.counted.count("duplicate_bytes"),
         }
     }
 }

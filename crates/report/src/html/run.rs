@@ -275,10 +275,10 @@ fn held(timeline: &Timeline, begin: Instant, title: &str) -> Option<Figure> {
 pub(super) fn waiting<'a>(all: impl Iterator<Item = (String, Vec<&'a Measured>)>, label: &str) -> Figure {
     type Cause = (&'static str, fn(&Measured) -> f64);
     const CAUSES: [Cause; 4] = [
-        ("full congestion windows", |run| run.blocked_cwnd_s),
-        ("receive window", |run| run.blocked_window_s),
-        ("scheduler", |run| run.blocked_scheduler_s),
-        ("application", |run| run.blocked_application_s),
+        ("full congestion windows", |run| run.counted.seconds("blocked_cwnd_s")),
+        ("receive window", |run| run.counted.seconds("blocked_window_s")),
+        ("scheduler", |run| run.counted.seconds("blocked_scheduler_s")),
+        ("application", |run| run.counted.seconds("blocked_application_s")),
     ];
     let mut stacks = CAUSES.map(|(name, _)| series(name, Vec::new()));
     for (name, runs) in all {

@@ -88,15 +88,23 @@ fn an_ack_path_may_be_named() {
     let both = scenario(&format!("{fixed}\nack-rewrite = true"), "").unwrap();
     assert_eq!(both.receiver().ack_path.to_string(), "fixed (path=\"lte\")");
     let moved = play(&both);
-    assert!(moved.measured.acks_detoured > 100 && moved.measured.probes_sent == 0, "{:?}", moved.measured);
+    assert!(
+        moved.measured.counted.count("acks_detoured") > 100 && moved.measured.counted.count("probes_sent") == 0,
+        "{:?}",
+        moved.measured
+    );
     let unable = play(&scenario(fixed, "").unwrap()).measured;
-    assert!(unable.acks_detoured == 0 && unable.acks_kept > 100, "{unable:?}");
+    assert!(unable.counted.count("acks_detoured") == 0 && unable.counted.count("acks_kept") > 100, "{unable:?}");
     let later = "[[change]]\nat = \"3s\"\nack-path = \"probed\"\n";
     let switched = scenario(&format!("{fixed}\nack-rewrite = true"), later).unwrap();
     let tau = &switched.switched[0].policy.parameters.0;
     assert!(tau.contains(&("tau".to_owned(), Value::Number(200.0))), "printed with its parameters: {tau:?}");
     let switched = play(&switched).measured;
-    assert!((20..100).contains(&switched.probes_sent), "two seconds of probes: {}", switched.probes_sent);
+    assert!(
+        (20..100).contains(&switched.counted.count("probes_sent")),
+        "two seconds of probes: {}",
+        switched.counted.count("probes_sent")
+    );
     let unknown = scenario(r#"ack-path = { name = "fixed", path = "ltee" }"#, "").err().unwrap();
     assert_eq!(unknown.to_string(), "`ack-path` names `ltee`, which is neither a path nor an address");
     assert!(unknown.help().unwrap().contains("`lte`"), "{:?}", unknown.help());
