@@ -52,7 +52,7 @@ pub use memory::{MemoryError, PathMemory, PathRecord};
 pub use profile::{Profile, ReceiveTuning};
 pub use purpose::{AckReason, Choice, Detector, Purpose, Reason};
 pub use rtt::RtoRule;
-pub use stats::{Blocked, ConnectionStats, Ended, Load, Misconduct, Overruled, SubflowStats};
+pub use stats::{Blocked, ConnectionStats, Ended, Load, Misconduct, Overruled, SubflowCounts, SubflowStats};
 
 /// Runs the example of the README as a test.
 #[cfg(doctest)]

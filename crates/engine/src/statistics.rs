@@ -102,13 +102,13 @@ pub const SUBFLOW: &[Subflow] = &[
     Subflow::new("remote", State, Unit::None, "address and port of the peer", state!(remote, address)),
     Subflow::new("established", State, Unit::None, "it can carry data now", state!(established, flag)),
     Subflow::new("backup", State, Unit::None, "used only while no other works", state!(backup, flag)),
-    Subflow::new("segments-sent", Counter, Unit::Segments, "data segments sent, repeated ones included", count!(segments_sent)).headed("segments"),
-    Subflow::new("bytes-first-sent", Counter, Unit::Bytes, "bytes first sent on the subflow", count!(bytes_first_sent)),
-    Subflow::new("bytes-sent", Counter, Unit::Bytes, "payload bytes sent, repeated ones included", count!(bytes_sent)),
+    Subflow::new("segments-sent", Counter, Unit::Segments, "data segments sent, repeated ones included", count!(counts.segments_sent)).headed("segments"),
+    Subflow::new("bytes-first-sent", Counter, Unit::Bytes, "bytes first sent on the subflow", count!(counts.bytes_first_sent)),
+    Subflow::new("bytes-sent", Counter, Unit::Bytes, "payload bytes sent, repeated ones included", count!(counts.bytes_sent)),
     Subflow::new("retransmitted", Counter, Unit::Segments, "segments retransmitted on their own subflow", count!(retransmitted)).headed("retransmitted").as_metric("retransmissions"),
     Subflow::new("rtos", Counter, Unit::None, "retransmission timeouts", count!(rtos)).headed("RTOs").as_metric("retransmission_timeouts"),
-    Subflow::new("fast-recoveries", Counter, Unit::None, "fast recoveries", count!(fast_recoveries)).headed("fast recoveries"),
-    Subflow::new("reinjected", Counter, Unit::Bytes, "bytes carried that had left on another subflow before", count!(reinjected)).headed("reinjected"),
+    Subflow::new("fast-recoveries", Counter, Unit::None, "fast recoveries", count!(counts.fast_recoveries)).headed("fast recoveries"),
+    Subflow::new("reinjected", Counter, Unit::Bytes, "bytes carried that had left on another subflow before", count!(counts.reinjected)).headed("reinjected"),
     Subflow::new("bytes-received", Counter, Unit::Bytes, "payload bytes received in order", count!(bytes_received)).of_receiver(),
     Subflow::new("srtt", State, Unit::Seconds, "smoothed RTT", state!(srtt, optional_span)).headed("SRTT [ms]"),
     Subflow::new("cwnd", Gauge, Unit::Bytes, "congestion window", state!(cwnd, bytes)).headed("cwnd"),
@@ -251,6 +251,7 @@ mod tests {
             (stats, "ConnectionStats", described(CONNECTION, None)),
             (stats, "Blocked", described(CONNECTION, Some("blocked"))),
             (stats, "SubflowStats", described(SUBFLOW, None)),
+            (stats, "SubflowCounts", described(SUBFLOW, Some("counts"))),
         ] {
             for field in fields(source, name) {
                 assert!(described.contains(field), "`{name}::{field}` needs a line in a table of statistics.rs");

@@ -199,20 +199,35 @@ pub struct SubflowStats {
     pub srtt: Option<Duration>,
     /// Congestion window.
     pub cwnd: Bytes,
+    /// Segments retransmitted.
+    pub retransmitted: u64,
+    /// Retransmission timeouts.
+    pub rtos: u64,
+    /// Payload bytes received in order.
+    pub bytes_received: u64,
+    /// Counters of its sending half, which read as fields of this.
+    pub counts: SubflowCounts,
+}
+
+/// Counters of the sending half of a subflow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SubflowCounts {
     /// Data segments sent, retransmissions included.
     pub segments_sent: u64,
     /// Bytes whose first transmission was here.
     pub bytes_first_sent: u64,
     /// Payload bytes sent, repeated ones included.
     pub bytes_sent: u64,
-    /// Segments retransmitted.
-    pub retransmitted: u64,
-    /// Retransmission timeouts.
-    pub rtos: u64,
     /// Fast recoveries.
     pub fast_recoveries: u64,
     /// Bytes carried here that had left on another subflow before.
     pub reinjected: u64,
-    /// Payload bytes received in order.
-    pub bytes_received: u64,
+}
+
+impl std::ops::Deref for SubflowStats {
+    type Target = SubflowCounts;
+
+    fn deref(&self) -> &SubflowCounts {
+        &self.counts
+    }
 }

@@ -68,7 +68,8 @@ fn json_has_every_statistic_that_has_one_column() {
 #[test]
 fn tables_of_subflows_have_it_if_it_has_a_heading() {
     type Subflow = Statistic<SubflowStats>;
-    let dummy = Subflow::new("dummy", Kind::Counter, Unit::None, "a dummy", count!(segments_sent)).headed("dummies");
+    let dummy =
+        Subflow::new("dummy", Kind::Counter, Unit::None, "a dummy", count!(counts.segments_sent)).headed("dummies");
     let (header, run) = played();
     let connection = &run.outcome.connections[0];
     let table = subflows_by(&[SUBFLOW, &[dummy]].concat(), &header, connection).to_string();

@@ -81,7 +81,7 @@ impl CounterReport {
 mod tests {
     use super::*;
     use anabranch_engine::statistics::{CONNECTION, ENDPOINT, SUBFLOW};
-    use anabranch_engine::{Blocked, FallbackReason};
+    use anabranch_engine::{Blocked, FallbackReason, SubflowCounts};
     use anabranch_units::statistic::{Kind, Unit};
     use anabranch_units::{Bytes, Duration, SubflowId, count};
     use anabranch_wire::ResetReason;
@@ -98,14 +98,10 @@ mod tests {
             backup: false,
             srtt: None,
             cwnd: Bytes::new(14_000),
-            segments_sent: 11,
-            bytes_first_sent: 0,
-            bytes_sent: 0,
             retransmitted: 0,
             rtos: 1,
-            fast_recoveries: 2,
-            reinjected: 0,
             bytes_received: 0,
+            counts: SubflowCounts { segments_sent: 11, fast_recoveries: 2, ..SubflowCounts::default() },
         };
         ConnectionReport { stats, subflows: vec![subflow] }
     }
@@ -126,7 +122,7 @@ mod tests {
         const ABOUT: &str = "a dummy";
         let connection = Connection::new("dummy-wait", Kind::Counter, Unit::None, ABOUT, count!(reinjected));
         let subflow =
-            Statistic::<SubflowStats>::new("dummy", Kind::Counter, Unit::None, ABOUT, count!(fast_recoveries));
+            Statistic::<SubflowStats>::new("dummy", Kind::Counter, Unit::None, ABOUT, count!(counts.fast_recoveries));
         let endpoint = Statistic::<Counters>::new("dummy", Kind::Counter, Unit::None, ABOUT, count!(reopened));
         let connection = [CONNECTION, &[connection]].concat();
         let (subflow, endpoint) = ([SUBFLOW, &[subflow]].concat(), [ENDPOINT, &[endpoint]].concat());

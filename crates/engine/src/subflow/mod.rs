@@ -286,14 +286,10 @@ impl Subflow {
             backup: self.backup(),
             srtt: self.tx.rtt.srtt(),
             cwnd: congestion.cwnd(self.id),
-            segments_sent: self.tx.counts.segments_sent,
-            bytes_first_sent: self.tx.counts.bytes_first_sent,
-            bytes_sent: self.tx.counts.bytes_sent,
             retransmitted: self.tx.recovery.retransmitted_segments(),
             rtos: self.tx.recovery.rto_count(),
-            fast_recoveries: self.tx.counts.fast_recoveries,
-            reinjected: self.tx.counts.reinjected,
             bytes_received: self.rx.bytes_received,
+            counts: self.tx.counts,
         }
     }
 }
