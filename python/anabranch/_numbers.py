@@ -59,7 +59,7 @@ class Numbers:
     blocked_application_s: float
     """Time the sender waited for its application [s]."""
     overruled: int
-    """Scheduler decisions that the engine overruled."""
+    """Decisions of policies that were not followed."""
     acks_detoured: int
     """Pure ACKs that took the path of another subflow."""
     acks_kept: int
@@ -71,9 +71,9 @@ class Numbers:
     fallbacks: int
     """Connections that fell back to plain TCP."""
     fallback_reasons: dict[str, int]
-    """Fallbacks of both hosts by reason."""
+    """Fallbacks to plain TCP by reason."""
     reset_reasons: dict[str, int]
-    """Resets of both hosts by reason (MP_TCPRST)."""
+    """Resets sent by reason (MP_TCPRST)."""
     checksum_failures: int
     """DSS checksums that failed."""
     altered_bytes: int
@@ -86,6 +86,72 @@ class Numbers:
     """Longest silence of the surviving subflows, lone segments apart [s]."""
     events_digest: str
     """Digest of everything that happened."""
+    written_bytes: int
+    """Bytes that the application wrote [B]."""
+    sent_bytes: int
+    """Bytes sent for the first time [B]."""
+    data_acked_bytes: int
+    """Bytes acknowledged at the data level [B]."""
+    delivered_bytes: int
+    """Bytes that the application read [B]."""
+    received_bytes: int
+    """Bytes received in order at the data level [B]."""
+    segments_received: int
+    """Data segments received [segments]."""
+    autotuned_buffer_bytes: int | None
+    """Receive buffer as grown by auto-tuning [B]."""
+    ofo_held_s: float
+    """Time that segments were held out of order, added up over them [s]."""
+    overruled_kinds: dict[str, int]
+    """Decisions of policies that were not followed, by kind."""
+    acks_restored: int
+    """Pure ACKs of the peer that came on the path of another subflow."""
+    bytes_first_sent: int
+    """Bytes first sent on the subflow [B]."""
+    bytes_sent: int
+    """Payload bytes sent, repeated ones included [B]."""
+    fast_recoveries: int
+    """Fast recoveries."""
+    resets_received: int
+    """RSTs accepted."""
+    reset_reasons_received: dict[str, int]
+    """RSTs accepted by reason (MP_TCPRST)."""
+    conflicting_add_addr: int
+    """ADD_ADDRs whose identifier stands for another address."""
+    reopened: int
+    """Connections begun anew on another path."""
+    joins_refused: int
+    """MP_JOINs refused: token, HMAC or limit."""
+    cookies_sent: int
+    """SYNs answered with a SYN cookie."""
+    cookies_received: int
+    """Connections made of the answer to a SYN cookie."""
+    cookies_invalid: int
+    """Segments that answered no SYN cookie of ours."""
+    half_open_dropped: int
+    """SYNs not answered: no SYN cookie for them."""
+    joins_deferred: int
+    """MP_JOINs answered without a subflow."""
+    deferred_joins_received: int
+    """Subflows made when a deferred MP_JOIN was completed."""
+    half_open_joins_dropped: int
+    """Deferred MP_JOINs forgotten for others."""
+    unknown_flow: int
+    """Segments of no connection [segments]."""
+    unacceptable: int
+    """Segments outside the window or failing PAWS [segments]."""
+    too_big: int
+    """Reports of packets too big that were believed."""
+    too_big_ignored: int
+    """Reports of packets too big that were not believed."""
+    black_holes: int
+    """Paths found to swallow large packets."""
+    refused_data_bytes: int
+    """Data beyond the window or memory limits [B]."""
+    fails_received: int
+    """MP_FAILs received."""
+    bad_add_addr: int
+    """ADD_ADDRs with a wrong HMAC."""
     shares: list[float]
     """Share of the bytes first sent on the path, for each path."""
     path_bytes: list[int]

@@ -43,7 +43,7 @@ fn statistics() -> Vec<(&'static str, &'static str, &'static str, &'static str)>
         Kind::Number => "float",
         Kind::Text => "str",
     };
-    STATISTICS.iter().map(|it| (it.name, it.unit, kind(it.kind()), it.about)).collect()
+    STATISTICS.iter().map(|it| (&*it.name, it.unit, kind(it.kind()), it.about)).collect()
 }
 
 /// Takes the digest of this file for the build that results carry: the program is Python's interpreter.

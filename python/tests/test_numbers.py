@@ -20,6 +20,7 @@ OPTIONAL = {
     "buffer_mean_segments",
     "buffer_sd_segments",
     "suspension_s",
+    "autotuned_buffer_bytes",
 }
 """Numbers that a run may not have."""
 
@@ -39,7 +40,7 @@ OTHERS = {
     "digest": ("str", "digest of the scenario"),
     "windows": ("list[dict[str, Any]]", "the windows of `run.windows`, with goodput of all and of each path"),
 }
-DICTS = {"fallback_reasons", "reset_reasons"}
+DICTS = {"fallback_reasons", "reset_reasons", "reset_reasons_received", "overruled_kinds"}
 
 
 def written() -> str:

@@ -42,7 +42,7 @@ pub use network::{Delivery, Departure, DropNotice, LinkId, Network, Output, Rout
 pub use parcel::DropCause;
 pub use queue::QueueLimit;
 pub use service::Service;
-pub use stats::{Dropped, Imbalance, LinkStats};
+pub use stats::{Dropped, Imbalance, LINK, LinkStats};
 pub use trace::{Trace, TraceError};
 
 /// Runs the example of the README as a test.

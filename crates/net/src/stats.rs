@@ -1,6 +1,8 @@
 //! What a link counts, and the balance that it must keep.
 
-use anabranch_units::{Bytes, Duration};
+use anabranch_units::statistic::{Access, Kind, Source, Statistic, Unit, Value};
+use anabranch_units::{Bytes, Duration, count, span, state};
+use std::borrow::Cow;
 
 /// What passed over a link, counted since it was made.
 ///
@@ -35,6 +37,54 @@ pub struct LinkStats {
     pub departed: u64,
     /// Time from offer to last bit, summed over the packets in `departed`: waiting and serialisation.
     pub queue_delay: Duration,
+}
+
+type Link = Statistic<LinkStats>;
+
+/// The statistics of a link.
+#[rustfmt::skip] // One line each: a table.
+pub const LINK: &[Link] = &[
+    Link::new("offered", Kind::Counter, Unit::Packets, "packets offered, admitted or not", count!(offered)),
+    Link::new("offered-bytes", Kind::Counter, Unit::Bytes, "bytes offered", state!(offered_bytes, bytes)),
+    Link::new("delivered", Kind::Counter, Unit::Packets, "packets delivered, copies and damaged ones included", count!(delivered)),
+    Link::new("delivered-bytes", Kind::Counter, Unit::Bytes, "bytes delivered", state!(delivered_bytes, bytes)),
+    Link::new("dropped", Kind::Counter, Unit::Packets, "packets dropped, by cause", DROPPED),
+    Link::new("duplicated", Kind::Counter, Unit::Packets, "copies made", count!(duplicated)),
+    Link::new("corrupted", Kind::Counter, Unit::Packets, "packets damaged", count!(corrupted)),
+    Link::new("max-queued", Kind::Peak, Unit::Packets, "most packets in the queue at once", state!(max_queued, packets)),
+    Link::new("max-queued-bytes", Kind::Peak, Unit::Bytes, "most bytes in the queue at once", state!(max_queued_bytes, bytes)),
+    Link::new("queued", Kind::Gauge, Unit::Packets, "packets in the queue now", state!(queued, packets)),
+    Link::new("queued-bytes", Kind::Gauge, Unit::Bytes, "bytes in the queue now", state!(queued_bytes, bytes)),
+    Link::new("in-flight", Kind::Gauge, Unit::Packets, "packets that left the queue and have not arrived", count!(in_flight)),
+    Link::new("departed", Kind::Counter, Unit::Packets, "packets that left the queue", count!(departed)),
+    Link::new("queue-delay", Kind::Counter, Unit::Seconds, "time from offer to last bit, added up over packets that left", span!(queue_delay)),
+];
+
+const DROPPED: Source<LinkStats> = Source {
+    field: "dropped",
+    access: Access::Counts {
+        each: "dropped",
+        label: "cause",
+        get: |stats| {
+            let Dropped { queue, loss, down, blackhole } = stats.dropped;
+            let causes = [("queue", queue), ("loss", loss), ("down", down), ("blackhole", blackhole)];
+            causes.map(|(cause, count)| (Cow::Borrowed(cause), count)).into()
+        },
+        change: |sum, other, change| {
+            change(&mut sum.dropped.queue, other.dropped.queue);
+            change(&mut sum.dropped.loss, other.dropped.loss);
+            change(&mut sum.dropped.down, other.dropped.down);
+            change(&mut sum.dropped.blackhole, other.dropped.blackhole);
+        },
+    },
+};
+
+fn bytes(bytes: &Bytes) -> Value {
+    Value::Count(bytes.get())
+}
+
+fn packets(count: &u32) -> Value {
+    Value::Count(u64::from(*count))
 }
 
 /// Packets dropped, by cause.
@@ -81,5 +131,19 @@ impl LinkStats {
     /// Mean time from offer to last bit; `None` before the first packet has left the queue.
     pub fn mean_queue_delay(&self) -> Option<Duration> {
         (self.departed > 0).then(|| self.queue_delay / self.departed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_of_a_link_has_a_description() {
+        let shown = format!("{:#?}", LinkStats::default());
+        let fields = shown.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(':'));
+        for (field, _) in fields.filter(|(field, _)| !field.starts_with(' ')) {
+            assert!(LINK.iter().any(|it| it.field() == field), "`LinkStats::{field}` needs a line in `LINK`");
+        }
     }
 }

@@ -6,6 +6,7 @@ use anabranch_host::EmulatorReport;
 use anabranch_host::emulator::{CaptureReport, PathReport, Percentiles, Scheduling, Traffic, Validity};
 use anabranch_host::testbed::{Backend, KernelCounters, Layout, PathLayout};
 use anabranch_lab::Scenario;
+use anabranch_net::LINK;
 use anabranch_report::{Align, Table, hang};
 use anabranch_units::Duration;
 use serde_json::{Value, json};
@@ -303,25 +304,11 @@ pub fn json(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Resu
         .links
         .iter()
         .map(|link| {
-            let stats = &link.stats;
-            json!({
-                "name": link.name,
-                "offered": stats.offered,
-                "offered_bytes": stats.offered_bytes.get(),
-                "delivered": stats.delivered,
-                "delivered_bytes": stats.delivered_bytes.get(),
-                "dropped": {
-                    "queue": stats.dropped.queue,
-                    "loss": stats.dropped.loss,
-                    "down": stats.dropped.down,
-                    "blackhole": stats.dropped.blackhole,
-                },
-                "duplicated": stats.duplicated,
-                "corrupted": stats.corrupted,
-                "max_queued": stats.max_queued,
-                "max_queued_bytes": stats.max_queued_bytes.get(),
-                "queue_ms": spread(&link.queue_delay, 1e6),
-            })
+            let mut document = serde_json::Map::new();
+            document.insert("name".to_owned(), json!(link.name));
+            document.extend(LINK.iter().map(|statistic| (statistic.key(), json!(statistic.value(&link.stats)))));
+            document.insert("queue_ms".to_owned(), spread(&link.queue_delay, 1e6));
+            Value::Object(document)
         })
         .collect();
     let faults: Vec<Value> = match &report.validity {

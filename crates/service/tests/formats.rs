@@ -1,0 +1,139 @@
+//! docs/formats.md is what the tables say; `BLESS=1 cargo test -p anabranch-service --test formats` writes it anew.
+#![allow(clippy::unwrap_used)]
+
+use anabranch_engine::statistics::{CONNECTION, ENDPOINT, SUBFLOW};
+use anabranch_engine::{Event, FallbackReason};
+use anabranch_net::LINK;
+use anabranch_units::statistic::{Kind, Statistic};
+use anabranch_wire::ResetReason;
+use std::collections::BTreeSet;
+use std::fs;
+
+const HEAD: &str = "# Machine-readable formats
+
+Names that programs read are written down once, in the tables of `crates/engine/src/statistics.rs` and `crates/net/src/stats.rs` and
+in the `name()` of each enumeration. This file is made from them (`BLESS=1 cargo test -p anabranch-service --test formats`).
+
+| format | of | where its names are |
+|---|---|---|
+| JSON and CSV of runs | `run`, `compare`, `rank`, `study`, Python | [`results.md`](results.md), [`studies.md`](studies.md), [`sweeps.md`](sweeps.md) |
+| JSON of connections | `fetch --json`, the events of `serve` and `fetch` | below |
+| counters of an endpoint | `fetch --json`, `serve --json` | below |
+| metrics of Prometheus | `proxy --metrics` | below, those of the proxy itself apart ([`proxy.md`](proxy.md)) |
+| values of `check` | scripts | below, with `subflows`, `connections`, `write_space` and `drained` ([`scripts.md`](scripts.md)) |
+| JSON of links | `testbed --json` | below |
+| JSON of captures | `inspect --json` | [`inspect.md`](inspect.md) |
+
+Every JSON document has the `version` of the program that wrote it and its `build`. New names are added behind the others; a name that
+is there keeps its meaning. Kinds: a counter or position only grows and is added up over connections and subflows, a level (gauge) is
+added up over those that are there, of a peak the highest counts, a state belongs to one connection or subflow alone. Spans of time are
+numbers of seconds, in scripts such as `20ms`.
+";
+
+fn unit<S>(statistic: &Statistic<S>) -> &'static str {
+    if statistic.unit.symbol().is_empty() { "–" } else { statistic.unit.symbol() }
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Counter => "counter",
+        Kind::Position => "position",
+        Kind::Gauge => "level",
+        Kind::Peak => "peak",
+        Kind::State => "state",
+    }
+}
+
+/// One row for each statistic of a table: its names, unit, kind and meaning.
+fn section<S>(title: &str, table: &[Statistic<S>], json: fn(&Statistic<S>) -> String, check: &str) -> String {
+    let mut text = format!(
+        "\n## {title}\n\n| JSON | `check` | Prometheus | unit | kind | what it is |\n|---|---|---|---|---|---|\n"
+    );
+    for statistic in table {
+        let metric = match (statistic.kind, statistic.counts()) {
+            (Kind::State, _) => "–".to_owned(),
+            (Kind::Counter | Kind::Position, Some((label, _))) => {
+                format!("`anabranch_{}_total{{{label}}}`", statistic.metric())
+            }
+            (Kind::Counter | Kind::Position, None) => format!("`anabranch_{}_total`", statistic.metric()),
+            (Kind::Gauge | Kind::Peak, _) => format!("`anabranch_{}`", statistic.metric()),
+        };
+        let check = match statistic.counts() {
+            Some((label, _)) => format!("{}.{}", statistic.snake(), label.to_uppercase()),
+            None => format!("{check}{}", statistic.snake()),
+        };
+        let (json, unit, kind) = (json(statistic), unit(statistic), kind(statistic.kind));
+        text += &format!("| `{json}` | `{check}` | {metric} | {unit} | {kind} | {} |\n", statistic.about);
+    }
+    text
+}
+
+fn links() -> String {
+    let mut text = "\n## Links\n\n| JSON | unit | kind | what it is |\n|---|---|---|---|\n".to_owned();
+    for statistic in LINK {
+        let (unit, kind) = (unit(statistic), kind(statistic.kind));
+        text += &format!("| `{}` | {unit} | {kind} | {} |\n", statistic.key(), statistic.about);
+    }
+    text
+}
+
+fn counter(statistic: &Statistic<anabranch_engine::Counters>) -> String {
+    match statistic.counts() {
+        Some((label, each)) => format!("{each}-{}", label.to_uppercase()),
+        None => statistic.name.to_owned(),
+    }
+}
+
+fn names(title: &str, about: &str, names: impl IntoIterator<Item = String>) -> String {
+    let all: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    format!("\n## {title}\n\n{about}\n\n{}\n", all.join(", "))
+}
+
+fn document() -> String {
+    [
+        HEAD.to_owned(),
+        section("Connections", CONNECTION, Statistic::key, ""),
+        "\nThe JSON of a connection has `bytes_sent` (`data_acked`), `bytes_received` (`delivered`) and `subflows` as well.\n"
+            .to_owned(),
+        section("Subflows", SUBFLOW, Statistic::key, "SUBFLOW."),
+        section("Endpoints", ENDPOINT, counter, "counter."),
+        "\nIn JSON only counters above 0 are there.\n".to_owned(),
+        links(),
+        names("Events", "`event` of a line of the journal; first word of `event` in scripts.", {
+            Event::NAMES.iter().map(|name| (*name).to_owned())
+        }),
+        names("Reasons of fallbacks", "Reasons for which a connection is plain TCP (RFC 8684 §3.7).", {
+            FallbackReason::ALL.iter().map(|reason| reason.name().to_owned())
+        }),
+        names("Reasons of resets", "Reasons of MP_TCPRST (RFC 8684 §3.6); `other(CODE)` is any other code.", {
+            (0..7).map(|code| ResetReason::from_code(code).name().into_owned())
+        }),
+    ]
+    .concat()
+}
+
+#[test]
+fn formats_md_is_what_the_tables_say() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats.md");
+    let wanted = document();
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(path, &wanted).unwrap();
+    }
+    let held = fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        held == wanted,
+        "docs/formats.md is out of date; remedy: BLESS=1 cargo test -p anabranch-service --test formats"
+    );
+}
+
+#[test]
+fn metrics_of_all_tables_have_names_of_their_own() {
+    fn metrics<S>(table: &[Statistic<S>]) -> impl Iterator<Item = String> {
+        table.iter().filter(|it| it.kind != Kind::State).map(Statistic::metric)
+    }
+    let mut seen = BTreeSet::new();
+    let both = "reinjected_bytes"; // Of connections; subflows say the same of themselves.
+    for metric in metrics(ENDPOINT).chain(metrics(CONNECTION)).chain(metrics(SUBFLOW).filter(|it| it != both)) {
+        assert!(seen.insert(metric.clone()), "{metric}");
+    }
+}
