@@ -4,13 +4,14 @@ use crate::args::{ListArgs, What};
 use crate::failure::Failure;
 use crate::{documentation, output};
 use anabranch_engine::Profile;
+use anabranch_lab::Scenario;
 use anabranch_lab::shipped::SHIPPED;
 use anabranch_lab::study::Study;
-use anabranch_lab::{Scenario, nearest};
 use anabranch_paths::{MIDDLEBOXES, MiddleboxInfo};
 use anabranch_policy::registry::{Domain, Entry, Kind, Parameter, Value};
 use anabranch_policy::{Catalogue, Table};
 use anabranch_report::hang;
+use anabranch_units::nearest;
 use serde::Serialize;
 use std::sync::Arc;
 

@@ -3,11 +3,11 @@
 use crate::args::Results;
 use crate::failure::Failure;
 use crate::output;
-use anabranch_lab::nearest;
 use anabranch_lab::sweep::{Campaign, Manifest, Row, Store, StoreError, Summary, Work};
 use anabranch_policy::Catalogue;
 use anabranch_report::Rows;
 use anabranch_report::html::{Page, page};
+use anabranch_units::nearest;
 use clap::Args as ClapArgs;
 use std::fs::File;
 use std::io;

@@ -3,10 +3,10 @@
 use crate::failure::Failure;
 use anabranch_engine::{Config, LocalAddress, Policies, Profile};
 use anabranch_host::{Interface, Tun};
-use anabranch_lab::{Chosen, named, named_ack_path, nearest, quantity};
+use anabranch_lab::{Chosen, named, named_ack_path, quantity};
 use anabranch_policy::Catalogue;
 use anabranch_service::Journal;
-use anabranch_units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration, nearest};
 use clap::Args as ClapArgs;
 use std::fs::File;
 use std::io::{self, ErrorKind};

@@ -103,22 +103,6 @@ impl Sources {
     }
 }
 
-/// The accepted name that `wrong` is most likely meant to be, if one is near enough.
-pub fn nearest<'a>(wrong: &str, accepted: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (wrong.len() / 3).max(1);
-    let best = accepted.into_iter().map(|name| (distance(wrong, name), name)).min_by_key(|(distance, _)| *distance)?;
-    (best.0 <= limit).then_some(best.1)
-}
-
-/// "did you mean …? accepted: …"
-pub(crate) fn suggest(wrong: &str, accepted: &[&str]) -> String {
-    let list = if accepted.is_empty() { "nothing, for there is none".to_owned() } else { accepted.join(", ") };
-    match nearest(wrong, accepted.iter().copied()) {
-        Some(name) => format!("did you mean `{name}`? accepted: {list}"),
-        None => format!("accepted: {list}"),
-    }
-}
-
 fn reword(message: &str) -> (String, Option<String>) {
     let unknown = [("unknown field `", "unknown key"), ("unknown variant `", "unknown value")];
     for (prefix, what) in unknown {
@@ -127,7 +111,7 @@ fn reword(message: &str) -> (String, Option<String>) {
         let mut words = rest.split('`');
         let wrong = words.next().unwrap_or_default();
         let accepted: Vec<&str> = words.skip(1).step_by(2).collect();
-        return (format!("{what} `{wrong}`"), Some(suggest(wrong, &accepted)));
+        return (format!("{what} `{wrong}`"), Some(anabranch_units::suggest(wrong, accepted)));
     }
     if let Some(rest) = message.strip_prefix("missing field `") {
         let name = rest.trim_end_matches('`');
@@ -152,36 +136,9 @@ fn reword(message: &str) -> (String, Option<String>) {
     }
 }
 
-/// Damerau's distance (optimal string alignment): insertions, deletions, substitutions and swaps of neighbours.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut least = change.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slip_of_the_finger_is_understood() {
-        assert_eq!(nearest("dealy", ["rate", "delay", "rtt"]), Some("delay"));
-        assert_eq!(nearest("shedulr", ["scheduler", "path"]), Some("scheduler"));
-        assert_eq!(nearest("bandwidth", ["rate", "delay"]), None);
-        assert_eq!((distance("abc", "acb"), distance("", "ab"), distance("kitten", "sitting")), (1, 2, 3));
-    }
 
     #[test]
     fn places_are_found_in_the_text_they_belong_to() {

@@ -45,7 +45,7 @@ mod watch;
 
 pub use asked::Answer;
 pub use counted::Counted;
-pub use error::{ScenarioError, nearest};
+pub use error::ScenarioError;
 pub use journal::{Journal, JournalError, KeepError};
 pub use measured::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasured};
 pub use named::{named, named_ack_path, split as split_policies};

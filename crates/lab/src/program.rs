@@ -1,6 +1,6 @@
 //! The build that makes runs.
 
-use crate::tree::hex;
+use anabranch_units::hex;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
 //! A scenario, read and checked: what it is called, what identifies its content, and the runs it stands for.
 
 use crate::ScenarioError;
-use crate::error::{Problem, nearest};
+use crate::error::Problem;
 use crate::file::{At, File, HostTable, MeasureName, Policy};
 use crate::named;
 use crate::rank::Condition;
@@ -9,7 +9,7 @@ use crate::resolve;
 use crate::shipped::{self, SHIPPED};
 use crate::study::Study;
 use crate::sweep;
-use crate::tree::{Layer, Tree, hex};
+use crate::tree::{Layer, Tree};
 use crate::variant::{Chosen, Switched};
 use crate::vary::Vary;
 use crate::watch::Watch;
@@ -17,7 +17,7 @@ use anabranch_net::{Change, LinkConfig, LossModel, Trace};
 use anabranch_paths::TimedChange;
 use anabranch_policy::Catalogue;
 use anabranch_sim::{Spec, Workload};
-use anabranch_units::{Duration, Instant, Seed};
+use anabranch_units::{Duration, Instant, Seed, hex, nearest};
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

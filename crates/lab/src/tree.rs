@@ -7,7 +7,6 @@ use crate::error::{Problem, Sources};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -74,7 +73,7 @@ impl Tree {
         if let Ok(root) = self.merged() {
             write_table(&mut canonical, root.get_ref(), traces, "");
         }
-        hex(&Sha256::digest(canonical.as_bytes()))
+        anabranch_units::hex(&Sha256::digest(canonical.as_bytes()))
     }
 
     fn merged(&self) -> Result<Spanned<DeTable<'_>>, Problem> {
@@ -105,14 +104,6 @@ impl Text {
             )),
         }
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a String cannot fail");
-        text
-    })
 }
 
 /// `key="value"`, unless the value has a meaning of its own in TOML.

@@ -72,10 +72,10 @@ impl Describer<'_> {
             fields.push(field("sack", texts.join(",")));
         }
         for unknown in options.unknown() {
-            fields.push(field("option", format!("{},{}", unknown.kind, hex(&unknown.data))));
+            fields.push(field("option", format!("{},{}", unknown.kind, anabranch_units::hex(&unknown.data))));
         }
         if !options.broken().is_empty() {
-            fields.push(field("broken", hex(options.broken())));
+            fields.push(field("broken", anabranch_units::hex(options.broken())));
         }
         let mut texts = Vec::new();
         texts.extend(options.dss.map(|dss| self.dss(&dss)));
@@ -252,10 +252,6 @@ fn capable_flags(capable: &MpCapable) -> String {
 
 fn option(name: &str, args: Vec<Field>) -> OptionText {
     OptionText { name: name.to_owned(), args, at: 0..0 }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The same more shortly, for people: 8-byte numbers are the rule, and a mapping that is the segment's own is `map`.

@@ -42,39 +42,3 @@ pub(crate) const STATEMENTS: &[(&str, &str)] = &[
     ("repeat", "repeat 100 as i"),
     ("end", "end"),
 ];
-
-/// The accepted name most like `wrong`, then all of them.
-pub(crate) fn suggest<'a>(wrong: &str, accepted: impl IntoIterator<Item = &'a str>) -> String {
-    let accepted: Vec<&str> = accepted.into_iter().collect();
-    let near = accepted.iter().copied().filter(|name| distance(wrong, name) <= (wrong.len() / 3).max(1));
-    let best = near.min_by_key(|name| distance(wrong, name));
-    let list = accepted.join(", ");
-    best.map_or_else(|| format!("accepted: {list}"), |name| format!("did you mean `{name}`? accepted: {list}"))
-}
-
-/// Levenshtein's distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slips_are_understood() {
-        assert!(suggest("mp_capabel", OPTIONS.iter().map(|o| o.0)).starts_with("did you mean `mp_capable`?"));
-        assert!(suggest("zebra", ["seq", "ack"]).starts_with("accepted: seq, ack"));
-    }
-}

@@ -1,12 +1,13 @@
 //! From a line to a statement. Every refusal says where, what, and what would be right.
 
 use crate::error::ScriptError;
-use crate::names::{FIELDS, OPTIONS, STATEMENTS, suggest};
+use crate::names::{FIELDS, OPTIONS, STATEMENTS};
 use crate::statement::{Action, Compare, Field, OptionText, SegmentText, Statement, When};
 use crate::text::{Line, Word};
 use crate::value;
 use anabranch_engine::Event;
 use anabranch_units::Duration;
+use anabranch_units::suggest;
 use std::net::{IpAddr, SocketAddr};
 
 /// Control bits by letter, as packetdrill and tcpdump write them.

@@ -1,13 +1,13 @@
 //! Settings of the endpoint under test: the `host` and `peer` statements.
 
 use crate::error::ScriptError;
-use crate::names::suggest;
 use crate::peer::World;
 use crate::statement::Field;
 use crate::text::Line;
 use crate::value;
 use anabranch_engine::{Config, FastClose, LocalAddress, Profile};
 use anabranch_policy::registry::{CONGESTION, FIRST_PATHS, Kind, REINJECTIONS, SCHEDULERS};
+use anabranch_units::suggest;
 use anabranch_units::{Bytes, Dsn, Key, Seed};
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -57,7 +57,7 @@ fn named<S>(table: &[Statistic<S>], owner: &S, name: &str) -> Result<String, Str
         || {
             let names: Vec<String> = single().map(Statistic::snake).collect();
             let others = OWN.into_iter().chain(["counter.…", "SUBFLOW.…"]);
-            crate::names::suggest(name, names.iter().map(String::as_str).chain(others))
+            anabranch_units::suggest(name, names.iter().map(String::as_str).chain(others))
         },
     )
 }

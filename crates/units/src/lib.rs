@@ -13,6 +13,7 @@ mod rate;
 mod seq;
 pub mod statistic;
 mod stream;
+mod text;
 mod time;
 
 pub use bytes::Bytes;
@@ -22,6 +23,7 @@ pub use key::{Hmac, Key, Nonce, Token, add_addr_hmac, join_hmac, same_mac};
 pub use rate::Rate;
 pub use seq::{Dsn, SubflowSeq};
 pub use stream::{Seed, Stream};
+pub use text::{hex, nearest, suggest};
 pub use time::{Duration, Instant};
 
 /// Runs the example of the README as a test.

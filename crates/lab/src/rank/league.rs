@@ -4,9 +4,9 @@ use super::condition::Condition;
 use super::is_oracle;
 use crate::compare::Plan;
 use crate::sweep::{Campaign, Manifest, Row, Store, StoreError, Trials, Work};
-use crate::tree::hex;
 use crate::{RunError, ScenarioError, Variant};
 use anabranch_policy::Catalogue;
+use anabranch_units::hex;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Hosts: a profile, what is changed in it, and the policies.
 
 use super::policies::{self, Found, build, given};
-use crate::error::{Problem, suggest};
+use crate::error::Problem;
 use crate::file::{At, HostTable, HyStartName, LossResponseName, Policy, ReceiveBuffer, ReceiveTuningName, RtoName};
 use crate::variant::Chosen;
 use anabranch_engine::{Policies, Profile, ReceiveTuning, RtoRule};
@@ -9,6 +9,7 @@ use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_policy::registry::Kind;
 use anabranch_policy::{Catalogue, Table};
 use anabranch_sim::HostSpec;
+use anabranch_units::suggest;
 use anabranch_units::{Bytes, Duration};
 
 /// Most subflows a connection can have.
@@ -59,7 +60,7 @@ pub(super) fn host(
 fn no_profile(at: &At<String>) -> Problem {
     let problem = format!("there is no profile `{}`", at.value);
     let hint = Profile::renamed(&at.value)
-        .map_or_else(|| suggest(&at.value, Profile::NAMES), |new| format!("it is called `{new}` now"));
+        .map_or_else(|| suggest(&at.value, Profile::NAMES.iter().copied()), |new| format!("it is called `{new}` now"));
     Problem::at(&at.span, problem, hint)
 }
 

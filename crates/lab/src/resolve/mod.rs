@@ -14,7 +14,7 @@ mod workloads;
 
 pub(crate) use policies::build;
 
-use crate::error::{Problem, suggest};
+use crate::error::Problem;
 use crate::file::{At, File, MeasureName, Policy};
 use crate::variant::{Chosen, Switched, Variant};
 use crate::vary::Vary;
@@ -23,6 +23,7 @@ use anabranch_net::Trace;
 use anabranch_paths::Direction;
 use anabranch_policy::Catalogue;
 use anabranch_sim::{HostSpec, Spec, Workload};
+use anabranch_units::suggest;
 use anabranch_units::{Duration, Seed};
 use std::ops::Range;
 use std::sync::Arc;
@@ -155,5 +156,5 @@ fn known(key: &str, name: &At<String>, names: &[String]) -> Result<(), Problem> 
     }
     let accepted: Vec<&str> = names.iter().map(String::as_str).collect();
     let problem = format!("`{key}` names `{}`, which is not there", name.value);
-    Err(Problem::at(&name.span, problem, suggest(&name.value, &accepted)))
+    Err(Problem::at(&name.span, problem, suggest(&name.value, accepted)))
 }

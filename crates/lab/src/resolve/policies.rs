@@ -1,12 +1,13 @@
 //! Policies by name, with their parameters, from the catalogue.
 
-use crate::error::{Problem, nearest, suggest};
+use crate::error::Problem;
 use crate::file::{At, Policy};
 use crate::variant::Variant;
 use anabranch_engine::Factory;
 use anabranch_policy::Table;
 use anabranch_policy::ack_path::AckPath;
 use anabranch_policy::registry::{Kind, ParamError, Value};
+use anabranch_units::{nearest, suggest};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ pub(super) fn ack_path(
         } else if !path.is_empty() && path.parse::<std::net::IpAddr>().is_err() {
             let known: Vec<&str> = paths.iter().map(String::as_str).collect();
             let problem = format!("`ack-path` names `{path}`, which is neither a path nor an address");
-            return Err(Problem::at(&policy.span, problem, suggest(path, &known)));
+            return Err(Problem::at(&policy.span, problem, suggest(path, known)));
         }
     }
     let (factory, _) = build(table, &addressed, &policy.span)?;

@@ -1,11 +1,12 @@
 //! Web pages and interactive sessions.
 
 use super::Texts;
-use crate::error::{Problem, suggest};
+use crate::error::Problem;
 use crate::file::{At, DirectionName, PageSource, PageTable, ProtocolName, Unit, WorkloadTable};
 use crate::page::{self, Generated, SITES, Session, Shape};
 use anabranch_sim::Workload;
 use anabranch_sim::page::{Activity, Object, Page, Protocol};
+use anabranch_units::suggest;
 use anabranch_units::{Bytes, Duration, Seed};
 use std::sync::Arc;
 
@@ -85,7 +86,7 @@ fn named(name: &str, source: &At<PageSource>, texts: &mut Texts<'_>) -> Result<P
     }
     if !name.ends_with(".har") && !name.ends_with(".json") {
         let sites: Vec<&str> = SITES.iter().map(|site| site.name).collect();
-        let help = format!("{}; or a file that ends in .har or .json", suggest(name, &sites));
+        let help = format!("{}; or a file that ends in .har or .json", suggest(name, sites));
         return Err(Problem::at(&source.span, format!("there is no page `{name}`"), help));
     }
     let text = texts(&At { span: source.span.clone(), value: name.to_owned() })?;

@@ -4,8 +4,9 @@ use super::file::{Lead, StatementTable, TheoryTable, Trend};
 use super::load::Study;
 use super::scale::{Unit, digits};
 use super::theory;
-use crate::error::{Problem, suggest};
+use crate::error::Problem;
 use crate::file::At;
+use anabranch_units::suggest;
 use std::collections::BTreeMap;
 
 /// What is claimed.
@@ -59,12 +60,12 @@ impl TheoryCurve {
         let TheoryTable { curve: at, parameters, .. } = table;
         let curve = theory::curve(&at.value).ok_or_else(|| {
             let names: Vec<&str> = theory::CURVES.iter().map(|curve| curve.name).collect();
-            Problem::at(&at.span, format!("there is no curve `{}`", at.value), suggest(&at.value, &names))
+            Problem::at(&at.span, format!("there is no curve `{}`", at.value), suggest(&at.value, names))
         })?;
         if let Some(wrong) = theory::unknown_parameter(curve, parameters) {
             let names: Vec<&str> = curve.parameters.iter().map(|(name, _)| *name).collect();
             let problem = format!("the curve `{}` has no parameter `{wrong}`", curve.name);
-            return Err(Problem::at(&at.span, problem, suggest(wrong, &names)));
+            return Err(Problem::at(&at.span, problem, suggest(wrong, names)));
         }
         Ok(TheoryCurve { curve, parameters: parameters.clone() })
     }

@@ -5,11 +5,12 @@ use super::file::{
 };
 use super::result::Assumption;
 use super::shipped::{BASES, STUDIES};
-use crate::error::{Problem, Sources, suggest};
+use crate::error::{Problem, Sources};
 use crate::file::At;
-use crate::tree::{Layer, hex};
-use crate::{Origin, Scenario, ScenarioError, nearest};
+use crate::tree::Layer;
+use crate::{Origin, Scenario, ScenarioError};
 use anabranch_policy::Catalogue;
+use anabranch_units::{hex, nearest, suggest};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -247,7 +248,7 @@ impl Study {
     pub(super) fn system(&self, name: &At<String>) -> Result<usize, Problem> {
         self.systems().position(|system| system.name == name.value).ok_or_else(|| {
             let names: Vec<&str> = self.systems().map(|system| system.name.as_str()).collect();
-            Problem::at(&name.span, format!("there is no system `{}`", name.value), suggest(&name.value, &names))
+            Problem::at(&name.span, format!("there is no system `{}`", name.value), suggest(&name.value, names))
         })
     }
 
@@ -322,7 +323,7 @@ impl Study {
             for (name, at) in &claim.at {
                 let Some(axis) = self.axes.iter().find(|axis| axis.name == *name) else {
                     let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
-                    return Err(Problem::at(&at.span, format!("there is no axis `{name}`"), suggest(name, &names)));
+                    return Err(Problem::at(&at.span, format!("there is no axis `{name}`"), suggest(name, names)));
                 };
                 if let Some(x) = at.value.iter().find(|x| axis.points.iter().all(|point| point.x != **x)) {
                     let all: Vec<String> = axis.points.iter().map(|point| point.x.to_string()).collect();

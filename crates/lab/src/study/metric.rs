@@ -1,9 +1,10 @@
 //! Metrics: statistics of a run by the names that studies have for them.
 
 use crate::Measured;
-use crate::error::{Problem, suggest};
+use crate::error::Problem;
 use crate::file::At;
 use crate::statistic::{Argument, Censoring, STATISTICS, Statistic};
+use anabranch_units::suggest;
 
 /// A statistic of a run that a study asks for.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ impl Metric {
         let (name, argument) = at.value.split_once(':').unwrap_or((&at.value, ""));
         let (_, statistic) = metrics().find(|(known, _)| *known == name).ok_or_else(|| {
             let names: Vec<&str> = metrics().map(|(known, _)| known).collect();
-            Problem::at(&at.span, format!("there is no metric `{name}`"), suggest(name, &names))
+            Problem::at(&at.span, format!("there is no metric `{name}`"), suggest(name, names))
         })?;
         let mut metric = Metric { statistic, path: 0, window: 0, argument: argument.to_owned() };
         let wrong = |accepted: &str| {
@@ -38,7 +39,7 @@ impl Metric {
         let path = |name: &str| {
             let known: Vec<&str> = paths.iter().map(String::as_str).collect();
             let place = known.iter().position(|path| *path == name);
-            place.ok_or_else(|| Problem::at(&at.span, format!("there is no path `{name}`"), suggest(name, &known)))
+            place.ok_or_else(|| Problem::at(&at.span, format!("there is no path `{name}`"), suggest(name, known)))
         };
         let window = |text: &str| text.parse().map_err(|_| wrong("the number of a window"));
         match statistic.argument() {

@@ -8,12 +8,13 @@ use super::grid::{Grid, Table};
 use super::load::Study;
 use super::plot::panel;
 use super::scale::Unit;
-use crate::error::{Problem, suggest};
+use crate::error::Problem;
 use crate::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
 use crate::file::At;
 use crate::measured::Samples;
 use crate::stats::Estimate;
 use crate::{Scenario, ScenarioError};
+use anabranch_units::suggest;
 
 /// A series by name, with the unit of its numbers and what it shows. Those with a path take its name behind a colon.
 pub const SERIES: [(&str, &str, &str); 6] = [
@@ -40,7 +41,7 @@ impl Course {
         let problem = |problem: String, help: String| study.refuse(Problem::at(&at.span, problem, help));
         let Some(&(name, unit, about)) = SERIES.iter().find(|(known, ..)| *known == name) else {
             let names: Vec<&str> = SERIES.iter().map(|(name, ..)| *name).collect();
-            return Err(problem(format!("there is no series `{name}` over time"), suggest(name, &names)));
+            return Err(problem(format!("there is no series `{name}` over time"), suggest(name, names)));
         };
         let takes_path = matches!(name, "path-goodput" | "cwnd" | "queue");
         let paths = grid.scenario(0).map(Scenario::paths).unwrap_or_default();
@@ -48,7 +49,7 @@ impl Course {
         let path = known.iter().position(|path| *path == argument);
         match (takes_path, path, argument) {
             (true, None, _) => {
-                Err(problem(format!("`{name}` takes a path, and this is `{argument}`"), suggest(argument, &known)))
+                Err(problem(format!("`{name}` takes a path, and this is `{argument}`"), suggest(argument, known)))
             }
             (false, _, argument) if !argument.is_empty() => {
                 Err(problem(format!("`{name}` takes no argument"), format!("accepted: {name}")))

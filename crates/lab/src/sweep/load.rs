@@ -5,7 +5,7 @@ use super::campaign::{Campaign, Repeat, Source, System};
 use super::draw::{Draws, SOBOL_AXES, SOBOL_POINTS};
 use super::file::{Base, Method, SweepFile};
 use super::row::Layout;
-use crate::error::{Problem, Sources, suggest};
+use crate::error::{Problem, Sources};
 use crate::file::At;
 use crate::quantity;
 use crate::rank::Condition;
@@ -16,6 +16,7 @@ use crate::study::metric::Metric;
 use crate::tree::Layer;
 use crate::{Origin, Scenario, ScenarioError, shipped};
 use anabranch_policy::Catalogue;
+use anabranch_units::suggest;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -352,5 +353,5 @@ fn is_there(key: &At<String>, base: &Scenario) -> Result<(), Problem> {
     };
     let Some(name) = words.next().filter(|name| !known.iter().any(|it| it == name)) else { return Ok(()) };
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    Err(Problem::at(&key.span, format!("there is no {what} `{name}` in the scenario"), suggest(name, &known)))
+    Err(Problem::at(&key.span, format!("there is no {what} `{name}` in the scenario"), suggest(name, known)))
 }

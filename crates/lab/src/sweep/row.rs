@@ -227,6 +227,6 @@ impl RowDigest {
 
     /// The digest of all that was added.
     pub fn finish(self) -> String {
-        crate::tree::hex(&self.0.finalize())
+        anabranch_units::hex(&self.0.finalize())
     }
 }

@@ -54,7 +54,7 @@ impl Runner {
     pub(super) fn known(&self, name: &str, line: &Line) -> Result<usize, ScriptError> {
         self.world.line(name).ok_or_else(|| {
             let names = self.world.lines.iter().rev().take(10).map(|line| line.name.as_str());
-            let help = format!("declare it: subflow {name} host … peer …; {}", crate::names::suggest(name, names));
+            let help = format!("declare it: subflow {name} host … peer …; {}", anabranch_units::suggest(name, names));
             ScriptError::refused(line, &(0..line.text.len()), format!("there is no subflow `{name}`"), help)
         })
     }
