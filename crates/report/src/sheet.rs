@@ -6,6 +6,7 @@ use anabranch_lab::columnar::Writer;
 use anabranch_lab::rank::Field;
 use anabranch_lab::statistic::{Cell, Kind, STATISTICS, Statistic};
 use anabranch_lab::study::{StudyResult, StudyRow};
+use anabranch_lab::sweep::Trial;
 use anabranch_lab::{Measured, VERSION, Variant, build};
 
 /// Rows under typed columns.
@@ -67,11 +68,6 @@ impl Sheet {
             ("kind", Kind::Text),
             ("name", Kind::Text),
             ("seed", Kind::Count),
-            ("time_s", Kind::Number),
-            ("finished", Kind::Flag),
-            ("bytes", Kind::Count),
-            ("repeated_bytes", Kind::Count),
-            ("duplicate_bytes", Kind::Count),
         ];
         let text = |text: &str| Cell::Text(text.to_owned());
         let mut rows = Vec::new();
@@ -96,14 +92,14 @@ impl Sheet {
             for (kind, name, trials) in systems.chain(singles) {
                 for trial in trials {
                     let mut row = condition.to_vec();
-                    row.extend([text(kind), text(name), Cell::Count(trial.seed), Cell::number(Some(trial.time_s))]);
-                    row.push(Cell::Flag(trial.finished));
-                    row.extend([trial.bytes, trial.repeated, trial.duplicates].map(Cell::Count));
+                    row.extend([text(kind), text(name), Cell::Count(trial.seed)]);
+                    row.extend(trial.cells());
                     rows.push(row);
                 }
             }
         }
-        Sheet { columns: kinds.map(|(name, kind)| (name.to_owned(), kind)).to_vec(), rows }
+        let columns = kinds.iter().chain(&Trial::COLUMNS).map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
+        Sheet { columns, rows }
     }
 
     /// These rows; each has a cell for every column.

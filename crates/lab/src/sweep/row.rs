@@ -63,6 +63,21 @@ const LEAST_GOODPUT: f64 = 1e3;
 const LEAST_TIME: f64 = 1e-6;
 
 impl Trial {
+    /// Columns of its numbers.
+    pub const COLUMNS: [(&str, Kind); 5] = [
+        ("time_s", Kind::Number),
+        ("finished", Kind::Flag),
+        ("bytes", Kind::Count),
+        ("repeated_bytes", Kind::Count),
+        ("duplicate_bytes", Kind::Count),
+    ];
+
+    /// Its cells in these columns.
+    pub fn cells(&self) -> [Cell; 5] {
+        let [bytes, repeated, duplicates] = [self.bytes, self.repeated, self.duplicates].map(Cell::Count);
+        [Cell::Number(self.time_s), Cell::Flag(self.finished), bytes, repeated, duplicates]
+    }
+
     /// The numbers that rank a run of this scenario.
     pub(crate) fn of(scenario: &Scenario, measured: &Measured) -> Trial {
         let value = measured.value(scenario.measure);
@@ -104,18 +119,9 @@ const BEFORE: [(&str, Kind); 5] = [
     ("scenario", Kind::Text),
     ("digest", Kind::Text),
 ];
-/// Columns between axes and metrics.
-const BETWEEN: [(&str, Kind); 9] = [
-    ("kind", Kind::Text),
-    ("name", Kind::Text),
-    ("seed", Kind::Count),
-    ("problem", Kind::Text),
-    ("time_s", Kind::Number),
-    ("finished", Kind::Flag),
-    ("bytes", Kind::Count),
-    ("repeated_bytes", Kind::Count),
-    ("duplicate_bytes", Kind::Count),
-];
+/// Columns between the axes and the numbers that rank.
+const BETWEEN: [(&str, Kind); 4] =
+    [("kind", Kind::Text), ("name", Kind::Text), ("seed", Kind::Count), ("problem", Kind::Text)];
 /// Columns behind the metrics.
 const AFTER: [(&str, Kind); 1] = [("command", Kind::Text)];
 
@@ -128,12 +134,12 @@ impl Layout {
         let fixed =
             |all: &[(&str, Kind)]| all.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect::<Vec<_>>();
         let metrics = self.metrics.iter().map(|name| (name.clone(), Kind::Number)).collect();
-        [fixed(&BEFORE), self.axes.clone(), fixed(&BETWEEN), metrics, fixed(&AFTER)].concat()
+        [fixed(&BEFORE), self.axes.clone(), fixed(&BETWEEN), fixed(&Trial::COLUMNS), metrics, fixed(&AFTER)].concat()
     }
 
     /// True if every campaign has a column of this name.
     pub(super) fn has(name: &str) -> bool {
-        BEFORE.iter().chain(&BETWEEN).chain(&AFTER).any(|(other, _)| *other == name)
+        BEFORE.iter().chain(&BETWEEN).chain(&Trial::COLUMNS).chain(&AFTER).any(|(other, _)| *other == name)
     }
 }
 
@@ -147,13 +153,13 @@ impl Row {
         cells.extend([text(KINDS[usize::from(self.single)]), text(&self.name), Cell::Count(self.seed)]);
         match &self.result {
             Ok(Numbers { trial, metrics }) => {
-                cells.extend([Cell::Empty, Cell::Number(trial.time_s), Cell::Flag(trial.finished)]);
-                cells.extend([trial.bytes, trial.repeated, trial.duplicates].map(Cell::Count));
+                cells.push(Cell::Empty);
+                cells.extend(trial.cells());
                 cells.extend(metrics.iter().map(|metric| Cell::number(*metric)));
             }
             Err(problem) => {
                 cells.push(text(problem));
-                cells.extend(vec![Cell::Empty; BETWEEN.len() - 4 + layout.metrics.len()]);
+                cells.extend(vec![Cell::Empty; Trial::COLUMNS.len() + layout.metrics.len()]);
             }
         }
         cells.push(text(&self.command));
