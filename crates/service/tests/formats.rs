@@ -24,8 +24,8 @@ in the `name()` of each enumeration. This file is made from them (`BLESS=1 cargo
 | JSON of links | `testbed --json` | below |
 | JSON of captures | `inspect --json` | [`inspect.md`](inspect.md) |
 
-Every JSON document has the `version` of the program that wrote it and its `build`. New names are added behind the others; a name that
-is there keeps its meaning. Kinds: a counter or position only grows and is added up over connections and subflows, a level (gauge) is
+JSON documents of results have the `version` of the program that wrote them and its `build`. New names are added behind the
+others; a name that is there keeps its meaning. Kinds: a counter or position only grows and is added up over connections and subflows, a level (gauge) is
 added up over those that are there, of a peak the highest counts, a state belongs to one connection or subflow alone. Spans of time are
 numbers of seconds, in scripts such as `20ms`.
 ";
