@@ -42,22 +42,51 @@ pub struct LinkStats {
 type Link = Statistic<LinkStats>;
 
 /// The statistics of a link.
-#[rustfmt::skip] // One line each: a table.
 pub const LINK: &[Link] = &[
     Link::new("offered", Kind::Counter, Unit::Packets, "packets offered, admitted or not", count!(offered)),
     Link::new("offered-bytes", Kind::Counter, Unit::Bytes, "bytes offered", state!(offered_bytes, bytes)),
-    Link::new("delivered", Kind::Counter, Unit::Packets, "packets delivered, copies and damaged ones included", count!(delivered)),
+    Link::new(
+        "delivered",
+        Kind::Counter,
+        Unit::Packets,
+        "packets delivered, copies and damaged ones included",
+        count!(delivered),
+    ),
     Link::new("delivered-bytes", Kind::Counter, Unit::Bytes, "bytes delivered", state!(delivered_bytes, bytes)),
     Link::new("dropped", Kind::Counter, Unit::Packets, "packets dropped, by cause", DROPPED),
     Link::new("duplicated", Kind::Counter, Unit::Packets, "copies made", count!(duplicated)),
     Link::new("corrupted", Kind::Counter, Unit::Packets, "packets damaged", count!(corrupted)),
-    Link::new("max-queued", Kind::Peak, Unit::Packets, "most packets in the queue at once", state!(max_queued, packets)),
-    Link::new("max-queued-bytes", Kind::Peak, Unit::Bytes, "most bytes in the queue at once", state!(max_queued_bytes, bytes)),
+    Link::new(
+        "max-queued",
+        Kind::Peak,
+        Unit::Packets,
+        "most packets in the queue at once",
+        state!(max_queued, packets),
+    ),
+    Link::new(
+        "max-queued-bytes",
+        Kind::Peak,
+        Unit::Bytes,
+        "most bytes in the queue at once",
+        state!(max_queued_bytes, bytes),
+    ),
     Link::new("queued", Kind::Gauge, Unit::Packets, "packets in the queue now", state!(queued, packets)),
     Link::new("queued-bytes", Kind::Gauge, Unit::Bytes, "bytes in the queue now", state!(queued_bytes, bytes)),
-    Link::new("in-flight", Kind::Gauge, Unit::Packets, "packets that left the queue and have not arrived", count!(in_flight)),
+    Link::new(
+        "in-flight",
+        Kind::Gauge,
+        Unit::Packets,
+        "packets that left the queue and have not arrived",
+        count!(in_flight),
+    ),
     Link::new("departed", Kind::Counter, Unit::Packets, "packets that left the queue", count!(departed)),
-    Link::new("queue-delay", Kind::Counter, Unit::Seconds, "time from offer to last bit, added up over packets that left", span!(queue_delay)),
+    Link::new(
+        "queue-delay",
+        Kind::Counter,
+        Unit::Seconds,
+        "time from offer to last bit, added up over packets that left",
+        span!(queue_delay),
+    ),
 ];
 
 const DROPPED: Source<LinkStats> = Source {

@@ -202,7 +202,7 @@ fn shown(statistic: &Subflow, value: &Value) -> String {
     }
 }
 
-/// What passed the first links.
+/// Statistics of the links, the first of the run.
 pub(crate) fn links(outcome: &Outcome) -> Table {
     let columns = ["delivered", "MB", "dropped: queue", "loss", "down", "mean queue [ms]", "longest queue"];
     let mut table = Table::new([("link", Align::Left)].into_iter().chain(columns.map(|name| (name, Align::Right))));

@@ -128,8 +128,7 @@ impl Sheet {
         }
     }
 
-    /// Adds these statistics of the runs, one run per row. Runs may differ in paths and windows: what any of them has is a
-    /// column.
+    /// Adds these statistics, one run per row. Runs may differ in paths and windows: each column of any run is there.
     fn statistics<'a>(
         &mut self,
         statistics: &[Statistic],

@@ -9,7 +9,7 @@ use anabranch_wire::ResetReason;
 use std::collections::BTreeSet;
 use std::fs;
 
-const HEAD: &str = "# Machine-readable formats
+const HEAD: &str = r"# Machine-readable formats
 
 Names that programs read are written down once, in the tables of `crates/engine/src/statistics.rs` and `crates/net/src/stats.rs` and
 in the `name()` of each enumeration. This file is made from them (`BLESS=1 cargo test -p anabranch-service --test formats`).

@@ -1,4 +1,4 @@
-//! What Prometheus is told: the proxy's own counts, and every statistic of the engine's tables, merged over connections.
+//! Metrics for Prometheus: the proxy's own counts, and every statistic of the engine's tables, merged over connections.
 
 use super::limits::{Admission, Limit};
 use super::report::Outcome;
