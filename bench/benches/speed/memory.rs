@@ -54,7 +54,8 @@ impl Pair {
             let local = |&ip: &Ipv4Addr| LocalAddress { ip: IpAddr::V4(ip), backup: false };
             // Nobody reports departures here.
             let profile = Profile { tsq: None, ..Profile::linux() };
-            Endpoint::new(Config::new(profile, addresses.iter().map(local).collect()), Seed(seed)).unwrap()
+            Endpoint::new(Config::new(profile, addresses.iter().map(local).collect()), Seed(seed))
+                .expect("usual settings")
         };
         let mut hosts = [host(&CLIENT, 1), host(&[SERVER], 2)];
         hosts[1].listen(PORT);
@@ -63,8 +64,9 @@ impl Pair {
 
     /// A connection with both its subflows.
     fn open(&mut self) -> (Id, Id) {
-        let client =
-            self.hosts[0].open(self.now, IpAddr::V4(CLIENT[0]), SocketAddr::new(IpAddr::V4(SERVER), PORT)).unwrap();
+        let client = self.hosts[0]
+            .open(self.now, IpAddr::V4(CLIENT[0]), SocketAddr::new(IpAddr::V4(SERVER), PORT))
+            .expect("a first connection");
         self.run();
         // The first bytes show the peer that MPTCP gets through; then the second subflow is joined.
         self.hosts[0].write(client, &Bytes::from_static(&DATA[..100])).unwrap_or(0);

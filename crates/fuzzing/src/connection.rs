@@ -64,7 +64,7 @@ impl Wire {
     /// The handshakes, the first bytes each way, and the second subflow.
     fn establish(&mut self) {
         let remote = SocketAddr::new(address(1, 0), PORT);
-        let id = self.hosts[CLIENT].endpoint.open(self.now, address(0, 0), remote).unwrap();
+        let id = self.hosts[CLIENT].endpoint.open(self.now, address(0, 0), remote).expect("a first connection");
         self.hosts[CLIENT].connections.entry(id).or_default();
         self.ids[CLIENT] = Some(id);
         self.hosts[CLIENT].write(id, 3);

@@ -243,8 +243,8 @@ impl Stranger {
     fn honest(&mut self) {
         let profile = Profile::linux();
         let address = LocalAddress { ip: client(9), backup: false };
-        let mut client = Endpoint::new(Config::new(profile, vec![address]), Seed(2)).unwrap();
-        let id = client.open(self.now, address.ip, SocketAddr::new(server(0), PORT)).unwrap();
+        let mut client = Endpoint::new(Config::new(profile, vec![address]), Seed(2)).expect("usual settings");
+        let id = client.open(self.now, address.ip, SocketAddr::new(server(0), PORT)).expect("a first connection");
         assert_eq!(client.write(id, &Bytes::from_static(&[1; 3000])), Ok(3000), "a fresh connection has room");
         let read = |host: &Host| host.connections.values().map(|stream| stream.read).sum::<u64>();
         let before = (self.host.accepted, read(&self.host));

@@ -74,7 +74,10 @@ fn packets() -> Vec<Vec<u8>> {
         let addresses = |host: u8| [0, 1].map(|number| IpAddr::from([10, host, number, 1]));
         let mut hosts = [1, 2].map(|n| Host::new(config(&mut Script::new(&settings), &addresses(n)), n.into()));
         let mut now = Instant::ZERO;
-        let id = hosts[0].endpoint.open(now, addresses(1)[0], SocketAddr::new(addresses(2)[0], PORT)).unwrap();
+        let id = hosts[0]
+            .endpoint
+            .open(now, addresses(1)[0], SocketAddr::new(addresses(2)[0], PORT))
+            .expect("a first connection");
         hosts[0].connections.entry(id).or_default();
         hosts[0].write(id, 3000);
         let mut queues: [Vec<Segment>; 2] = Default::default();
