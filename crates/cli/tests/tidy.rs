@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 /// remove the folder when none is left.
 const NOT_YET: &[(&str, [usize; 4])] = &[
     ("bench", [33, 14, 0, 0]),
-    ("crates/engine", [157, 97, 7, 1]),
     ("crates/lab", [278, 110, 2, 0]),
     ("crates/net", [62, 21, 0, 0]),
     ("crates/sim", [109, 99, 6, 0]),

@@ -13,7 +13,7 @@ const MOST: usize = 512;
 /// The sequence. Either end is O(1), a position elsewhere O(length / 256 + 512).
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks<T> {
-    /// None of them is empty, unless it is the only one.
+    /// Non-empty blocks, unless there is only one.
     blocks: Vec<VecDeque<T>>,
     len: usize,
 }

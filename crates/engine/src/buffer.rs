@@ -25,7 +25,7 @@ struct Chunk {
     start: u64,
     /// All that was offered.
     offered: Bytes,
-    /// How much of that was taken.
+    /// Bytes taken from the front of the offered piece.
     taken: usize,
 }
 
@@ -38,7 +38,7 @@ impl Chunk {
         &self.offered[..self.taken]
     }
 
-    /// Whether `data` is the rest of what was offered, or its beginning, at the same place in memory.
+    /// Returns true if `data` is the rest of the offered piece, or its beginning, at the same place in memory.
     fn goes_on_with(&self, data: &[u8]) -> bool {
         let rest = &self.offered[self.taken..];
         rest.len() >= data.len() && std::ptr::eq(rest.as_ptr(), data.as_ptr())
@@ -169,7 +169,7 @@ mod tests {
         buffer.push(&piece, 3);
         buffer.push(&piece.slice(3..), 2);
         assert_eq!((buffer.chunks.len(), buffer.slice(1, 4)), (1, Bytes::from_static(b"bcde")));
-        // Not what comes next in the piece, whatever it holds.
+        // Not the next bytes of the piece, although they are there.
         buffer.push(&piece.slice(6..), 2);
         assert_eq!((buffer.chunks.len(), buffer.slice(3, 4)), (2, Bytes::from_static(b"degh")));
         buffer.release(5);

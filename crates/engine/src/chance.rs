@@ -1,9 +1,9 @@
-//! What an endpoint draws: keys, nonces, initial sequence numbers, ports.
+//! Random values of an endpoint: keys, nonces, initial sequence numbers, ports.
 //!
-//! In a simulation all of it comes from the seed. On a real network it must not be guessed by who is not on the path, so
-//! there it comes from the driver's entropy: keys and nonces from a ChaCha20 stream, initial sequence numbers as RFC 6528
-//! says, ports at random (RFC 6056 §3.3.1), and timestamps that begin somewhere else for each pair of hosts (RFC 7323 §5.4,
-//! Linux `tcp_timestamps` = 1).
+//! In a simulation all of it comes from the seed. On a real network it must not be guessed by who is not on the path,
+//! so there it comes from the driver's entropy: keys and nonces from a ChaCha20 stream, initial sequence numbers as RFC
+//! 6528 says, ports at random (RFC 6056 §3.3.1), and timestamps that begin somewhere else for each pair of hosts (RFC
+//! 7323 §5.4, Linux `tcp_timestamps` = 1).
 
 use anabranch_units::{Entropy, Instant, Secret, Seed, Stream, SubflowSeq};
 use anabranch_wire::FlowKey;
@@ -28,7 +28,7 @@ impl Chance {
         Chance { stream: seed.stream("endpoint"), secrets: None, next_port: None }
     }
 
-    /// Not to be foretold.
+    /// Derives the secret from entropy, unpredictable to peers.
     pub(crate) fn secret(entropy: &Entropy) -> Self {
         let secrets = Secrets { isn: entropy.secret("isn"), timestamps: entropy.secret("timestamps") };
         Chance { stream: entropy.stream("endpoint"), secrets: Some(secrets), next_port: None }
@@ -63,13 +63,13 @@ impl Chance {
         SubflowSeq::new(clock.wrapping_add(secrets.isn.of(&message)))
     }
 
-    /// What is added to the clock of timestamps between these hosts. The same for all their flows: a port that is used again
-    /// goes on where it ended.
+    /// Returns the offset added to the clock of timestamps between these hosts. It is the same for all their flows: a
+    /// port that is used again goes on where it ended.
     pub(crate) fn timestamp_offset(&self, flow: &FlowKey) -> u32 {
         self.secrets.as_ref().map_or(0, |secrets| secrets.timestamps.of(&addresses(flow)))
     }
 
-    /// One of these ports, which may be in use.
+    /// Draws one of these ports, which may be in use.
     pub(crate) fn port(&mut self, ports: &RangeInclusive<u16>) -> u16 {
         if self.secrets.is_some() {
             let count = u64::from(ports.end() - ports.start()) + 1;

@@ -1,5 +1,5 @@
-//! Keys and initial data sequence numbers that a test chooses, so that a wrap lies where it can be seen. No key is known
-//! whose hash ends a few bytes below 2⁶⁴, so the number itself can be chosen too.
+//! Keys and initial data sequence numbers that a test chooses, so that a wrap lies where it can be seen. No key is
+//! known whose hash ends a few bytes below 2⁶⁴, so the number itself can be chosen too.
 
 use anabranch_units::{Dsn, Key};
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ impl Chosen {
         self.keys.pop_front()
     }
 
-    /// The stream of whoever has this key begins after `idsn`.
+    /// Makes the stream of the host with this key begin after `idsn`.
     pub(crate) fn pin(&mut self, key: Key, idsn: Dsn) {
         self.idsns.retain(|(known, _)| *known != key);
         self.idsns.push((key, idsn));

@@ -21,7 +21,7 @@ pub type Factory<T> = Arc<dyn Fn() -> Built<T> + Send + Sync>;
 /// The settings of one endpoint, the same for all its connections.
 #[derive(Clone)]
 pub struct Config {
-    /// How its TCP behaves.
+    /// Behaviour of its TCP.
     pub profile: Profile,
     /// Its addresses.
     pub addresses: Vec<LocalAddress>,
@@ -35,7 +35,7 @@ pub struct Config {
     pub announce: bool,
     /// Try to join again this long after a subflow was lost; `None` never.
     pub rejoin: Option<Duration>,
-    /// How long a connection without any subflow waits for a new one (Linux `net.mptcp.close_timeout`: 60 s).
+    /// Time for which a connection without any subflow waits for a new one (Linux `net.mptcp.close_timeout`: 60 s).
     pub close_timeout: Duration,
     /// Bytes written and not acknowledged at the data level. A sender fills the peer's window only if this is at least
     /// as large as the peer's receive buffer (RFC 8684 §3.3.5).
@@ -43,8 +43,8 @@ pub struct Config {
     /// Bytes received and not read; the largest window advertised, as far as the profile does not take a share of it
     /// (`Profile::adv_win_scale`).
     pub receive_buffer: Bytes,
-    /// The receive buffer has this size at first and grows up to `receive_buffer` with what the application reads (Linux
-    /// `tcp_moderate_rcvbuf`); `None` for one of a fixed size.
+    /// The receive buffer has this size at first and grows up to `receive_buffer` with what the application reads
+    /// (Linux `tcp_moderate_rcvbuf`); `None` for one of a fixed size.
     pub initial_receive_buffer: Option<Bytes>,
     /// Connections in the three-way handshake; further SYNs are answered with SYN cookies (RFC 4987 §3.6), for which
     /// nothing is kept. 0 answers all of them so.
@@ -58,48 +58,50 @@ pub struct Config {
     pub loss_oracle: bool,
     /// The way in which `Endpoint::abort` tells the peer.
     pub fast_close: FastClose,
-    /// The port that ADD_ADDR names; `None` leaves it out, and the peer uses that of the initial subflow (RFC 8684 §3.4.1).
+    /// The port that ADD_ADDR names; `None` leaves it out, and the peer uses that of the initial subflow (RFC 8684
+    /// §3.4.1).
     pub announced_port: Option<u16>,
-    /// The local ports of connections and subflows that we open, in turn; there must be one. `None` takes the dynamic ports
-    /// (RFC 6335 §6), and should they all be in use, the others.
+    /// The local ports of connections and subflows that we open, in turn; there must be one. `None` takes the dynamic
+    /// ports (RFC 6335 §6), and should they all be in use, the others.
     pub ports: Option<RangeInclusive<u16>>,
     /// Forbid the peer to open subflows to the address and port of the initial one (flag C, RFC 8684 §3.1).
     pub deny_join_to_initial: bool,
-    /// Let the policies' ACK path move pure ACKs to the path of another subflow, by rewriting addresses, with peers that can
-    /// too; not part of RFC 8684 (see `connection/detour.rs`).
+    /// Let the policies' ACK path move pure ACKs to the path of another subflow, by rewriting addresses, with peers
+    /// that can too; not part of RFC 8684 (see `connection/detour.rs`).
     pub ack_rewrite: bool,
     /// ACKs on another subflow's path are backed by some on their own, and fall back to it if they do not arrive.
     pub ack_caution: bool,
-    /// Segments that leave one after the other on a subflow share one mapping of up to so many bytes (at most 65534), so that
-    /// they differ in nothing that segmentation offload cannot make (see `connection/burst.rs`), and pacing lets as much go
-    /// at once; `None` for one mapping per segment.
+    /// Longest mapping, in bytes (at most 65534), that segments leaving back to back on a subflow share. Such segments
+    /// differ only in fields that segmentation offload can set (see `connection/burst.rs`), and pacing releases as much
+    /// at once. `None` for one mapping per segment.
     pub burst: Option<Bytes>,
-    /// Ask a peer that is silent whether it is still there; `None` never does, and an idle connection lasts as long as both
-    /// ends.
+    /// Ask a peer that is silent whether it is still there; `None` never does, and an idle connection lasts as long as
+    /// both ends.
     pub keepalive: Option<Keepalive>,
-    /// A connection whose data is not acknowledged for so long is given up (RFC 5482, Linux `TCP_USER_TIMEOUT`); `None` leaves
-    /// that to the retransmission timeouts, which take a quarter of an hour and more.
+    /// A connection whose data is not acknowledged for so long is given up (RFC 5482, Linux `TCP_USER_TIMEOUT`); `None`
+    /// leaves that to the retransmission timeouts, which take a quarter of an hour and more.
     pub user_timeout: Option<Duration>,
-    /// On a path where SYNs with MP_CAPABLE vanish, connections begin as plain TCP for a minute, then for twice as long
-    /// each time, up to this long (Linux `net.mptcp.blackhole_timeout`: one hour at once, on all paths); `None` tries
-    /// anew each time.
+    /// Longest time for which connections begin as plain TCP on a path where SYNs with MP_CAPABLE vanish. It is a
+    /// minute at first and doubles each time up to this (Linux `net.mptcp.blackhole_timeout`: one hour at once, on all
+    /// paths); `None` tries anew each time.
     pub mptcp_blackhole: Option<Duration>,
-    /// After so many timeouts in a row of a full segment, on a path that still answers to small ones, segments become smaller
-    /// (RFC 4821 §7.7, Linux `tcp_mtu_probing` = 1); `None` for paths that have no such holes.
+    /// Number of consecutive timeouts of a full segment after which segments become smaller, on a path that still
+    /// answers to small ones (RFC 4821 §7.7, Linux `tcp_mtu_probing` = 1); `None` for paths without such holes.
     pub black_hole_timeouts: Option<u32>,
-    /// The driver calls [`Endpoint::handle_departure`](crate::Endpoint::handle_departure) for each segment that has left
-    /// the first hop. TCP Small Queues (`Profile::tsq`) work only then: without these calls a sender would wait for ever.
+    /// The driver calls [`Endpoint::handle_departure`](crate::Endpoint::handle_departure) for each segment that has
+    /// left the first hop. TCP Small Queues (`Profile::tsq`) work only then: without these calls a sender would wait
+    /// for ever.
     pub reports_departures: bool,
     /// The policies.
     pub policies: Policies,
 }
 
-/// When a silent peer is asked whether it is there (RFC 9293 §3.8.4), on each subflow.
+/// Times at which a silent peer is probed (RFC 9293 §3.8.4), on each subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Keepalive {
-    /// After so long without a segment.
+    /// Time without a segment before the first probe.
     pub idle: Duration,
-    /// Again after so long without an answer.
+    /// Time without an answer before the next probe.
     pub interval: Duration,
     /// Questions without an answer after which the subflow is given up.
     pub probes: u32,
@@ -127,41 +129,41 @@ pub enum FastClose {
 pub struct LocalAddress {
     /// The address.
     pub ip: IpAddr,
-    /// Use subflows from here only when no other works (RFC 8684 §3.3.8).
+    /// Use subflows from this address only if all regular ones have failed (RFC 8684 §3.3.8).
     pub backup: bool,
 }
 
-/// What can be swapped.
+/// Policies of an endpoint.
 #[derive(Clone)]
 pub struct Policies {
-    /// Which bytes leave on which subflow.
+    /// Assigns bytes to subflows.
     pub scheduler: Factory<dyn Scheduler>,
-    /// How much may be in flight.
+    /// Limits the bytes in flight.
     pub congestion: Factory<CongestionControl>,
-    /// How the peer's window is shared out.
+    /// Divides the peer's window among subflows.
     pub receive_window: Factory<dyn ReceiveWindow>,
-    /// Which path an ACK takes.
+    /// Chooses the path of an ACK.
     pub ack_path: Factory<dyn AckPath>,
-    /// When bytes in flight are repeated elsewhere.
+    /// Decides when bytes in flight are repeated elsewhere.
     pub reinjection: Factory<dyn Reinjection>,
-    /// On which path a connection begins.
+    /// Chooses the path on which a connection begins.
     pub first_path: Factory<dyn FirstPath>,
 }
 
 /// A policy to go on with in the place of another.
 #[derive(Clone)]
 pub enum Switch {
-    /// Which bytes leave on which subflow.
+    /// Replaces the scheduler.
     Scheduler(Factory<dyn Scheduler>),
-    /// How much may be in flight.
+    /// Replaces congestion control.
     Congestion(Factory<CongestionControl>),
-    /// How the peer's window is shared out.
+    /// Replaces the division of the peer's window.
     ReceiveWindow(Factory<dyn ReceiveWindow>),
-    /// Which path a DATA_ACK takes.
+    /// Replaces the choice of paths for ACKs.
     AckPath(Factory<dyn AckPath>),
-    /// When bytes in flight are repeated elsewhere.
+    /// Replaces the policy that repeats bytes in flight elsewhere.
     Reinjection(Factory<dyn Reinjection>),
-    /// On which path a connection begins; those that have begun stay as they are.
+    /// Replaces the choice of the first path, for connections that have not begun.
     FirstPath(Factory<dyn FirstPath>),
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn earliest<const N: usize>(timers: [Option<Instant>; N]) -> Option<I
     timers.into_iter().fold(Earliest::NONE, Earliest::and).get()
 }
 
-/// No timer runs, like [`Instant::MAX`].
+/// Value for no timer, like [`Instant::MAX`].
 const NONE: u64 = u64::MAX;
 
 #[cfg(test)]

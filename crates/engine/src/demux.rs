@@ -1,7 +1,7 @@
-//! From a 4-tuple to the subflow it belongs to.
+//! Maps a 4-tuple to its subflow.
 //!
 //! An ordered map is the truth; in front of it a direct-mapped cache answers nearly every segment with one comparison.
-//! The cache is indexed by a plain mix of the ports: whoever chooses colliding ports gets the map's speed, not a crash.
+//! The cache is indexed by a plain mix of the ports: colliding ports cost the time of a map lookup.
 
 use crate::ConnectionId;
 use anabranch_units::SubflowId;
@@ -14,7 +14,7 @@ type ByPorts = BTreeMap<(u16, u16), Vec<(FlowKey, Owner)>>;
 pub(crate) struct Demux {
     map: BTreeMap<FlowKey, Owner>,
     cache: Vec<Option<(FlowKey, Owner)>>,
-    /// By source and destination port; only where ACKs may come by way of other addresses.
+    /// Flows by source and destination port; only where ACKs may come by way of other addresses.
     by_ports: Option<ByPorts>,
 }
 
@@ -65,7 +65,7 @@ impl Demux {
         same.map_or(&[], Vec::as_slice)
     }
 
-    /// Who owns the flow that we send as `flow`.
+    /// Returns the owner of the flow that we send as `flow`.
     pub(crate) fn find(&mut self, flow: &FlowKey) -> Option<Owner> {
         let at = self.index(flow);
         if let Some((known, owner)) = &self.cache[at]

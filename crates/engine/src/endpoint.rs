@@ -1,6 +1,7 @@
 //! A host's MPTCP: connections, and how segments, timers and applications reach them.
 
 mod loads;
+mod paths;
 
 use crate::chance::Chance;
 use crate::chosen::Chosen;
@@ -10,13 +11,12 @@ use crate::demux::Demux;
 use crate::locals::Locals;
 use crate::memory::Memory;
 use crate::path_mtu::Mtus;
-use crate::shared::{PathTruth, Route, Shared};
+use crate::shared::{Route, Shared};
 use crate::{
-    Config, ConfigError, ConnectionId, ConnectionStats, Counters, Event, LocalAddress, OpenError, PathMemory, Purpose,
-    ReadError, SubflowStats, Switch, WriteError, connection,
+    Config, ConfigError, ConnectionId, ConnectionStats, Counters, Event, OpenError, Purpose, ReadError, SubflowStats,
+    Switch, WriteError, connection,
 };
-use anabranch_policy::Truth;
-use anabranch_units::{Bytes, Dsn, Entropy, Instant, Key, Secret, Seed, SubflowId, SubflowSeq};
+use anabranch_units::{Bytes, Dsn, Entropy, Instant, Key, Secret, Seed, SubflowId};
 use anabranch_wire::{Echo, FlowKey, Segment};
 use bytes::Bytes as Payload;
 use std::cmp::Reverse;
@@ -32,12 +32,11 @@ pub struct Transmit {
     /// The segment; its source address says from where it leaves. [`Endpoint::reuse`] of this or another endpoint takes
     /// its memory back.
     pub segment: Box<Segment>,
-    /// Size of its IP packet, as [`Endpoint::handle_departure`] wants it; holds until somebody changes options or
-    /// payload.
+    /// Size of its IP packet, as [`Endpoint::handle_departure`] expects it; valid until options or payload are changed.
     pub size: Bytes,
-    /// To be given back to [`Endpoint::handle_departure`] when the first hop has sent it.
+    /// Tag for [`Endpoint::handle_departure`], to be called when the first hop has sent the segment.
     pub tag: u64,
-    /// Why it is sent; nothing depends on it.
+    /// Reason for which it is sent; informational only.
     pub purpose: Purpose,
 }
 
@@ -46,7 +45,7 @@ pub struct Transmit {
 pub enum Read {
     /// The next bytes.
     Data(Payload),
-    /// Nothing has arrived that was not read; [`Event::Readable`] follows.
+    /// All data that arrived was read; [`Event::Readable`] follows.
     Pending,
     /// The peer has closed its direction, and all of it was read.
     End,
@@ -72,8 +71,9 @@ impl Read {
 /// - After each call it takes events from [`Endpoint::poll_event`] and sends what [`Endpoint::poll_transmit`] returns,
 ///   until both return `None`; then it sends what [`Endpoint::poll_echo`] returns.
 /// - It calls [`Endpoint::handle_timeout`] at the time that [`Endpoint::poll_timeout`] returns, or later.
-/// - After [`Event::Readable`] it calls [`Endpoint::read`] until that returns no [`Read::Data`]; after [`Event::Writable`]
-///   it may [`write`](Endpoint::write) again; after [`Event::PeerFinished`] and its own last byte it calls
+/// - After [`Event::Readable`] it calls [`Endpoint::read`] until that returns no [`Read::Data`]; after
+///   [`Event::Writable`] it may [`write`](Endpoint::write) again; after [`Event::PeerFinished`] and its own last byte
+///   it calls
 ///   [`Endpoint::shutdown`]; after [`Event::Closed`] or [`Event::Reset`] it reads statistics and calls
 ///   [`Endpoint::forget`].
 ///
@@ -92,9 +92,9 @@ pub struct Endpoint {
     /// Connections whose handshake the peer has not completed, in no order.
     half_open: Vec<u32>,
     refusals: Refusals,
-    /// Connections whose load may have changed, if somebody wants to know.
+    /// Connections whose load may have changed; `None` unless the driver asked for it.
     changed: Option<Vec<u32>>,
-    /// What is left of connections that are gone.
+    /// Statistics of connections that are gone.
     closed: BTreeMap<ConnectionId, (ConnectionStats, Vec<SubflowStats>)>,
 }
 
@@ -103,9 +103,9 @@ pub(crate) struct Slot {
     pub(crate) connection: Option<Box<Connection>>,
     armed: Option<Instant>,
     queued: bool,
-    /// It stands in `Endpoint::changed`.
+    /// Listed in `Endpoint::changed`.
     changed: bool,
-    /// Where it stands in `Endpoint::half_open`.
+    /// Position in `Endpoint::half_open`.
     half_open: Option<usize>,
 }
 
@@ -121,8 +121,8 @@ impl Endpoint {
         Ok(Endpoint::with_chance(config, Chance::seeded(seed), Chance::seeded_cookies(seed)))
     }
 
-    /// Creates a host without connections on a real network. `entropy` is of cryptographic quality (`getrandom`), so that
-    /// an attacker off the path cannot guess keys, nonces, initial sequence numbers and ports.
+    /// Creates a host without connections on a real network. `entropy` is of cryptographic quality (`getrandom`), so
+    /// that an attacker off the path cannot guess keys, nonces, initial sequence numbers and ports.
     ///
     /// # Errors
     ///
@@ -211,7 +211,8 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// Hands data to a connection, which takes a prefix of it; returns the bytes taken. When they are fewer than offered,
+    /// Hands data to a connection, which takes a prefix of it; returns the bytes taken. When they are fewer than
+    /// offered,
     /// [`Event::Writable`] follows once there is room.
     ///
     /// # Errors
@@ -289,7 +290,7 @@ impl Endpoint {
         self.with(now, id, |connection, _| connection.switch(now, switch));
     }
 
-    /// Asks for a subflow to be used only when no other works, or withdraws that (MP_PRIO).
+    /// Requests that a subflow be used only as a backup, or withdraws the request (MP_PRIO).
     pub fn set_backup(&mut self, now: Instant, id: ConnectionId, subflow: SubflowId, backup: bool) {
         self.with(now, id, |connection, shared| {
             if let Some(index) = connection.subflows.position(subflow) {
@@ -377,8 +378,8 @@ impl Endpoint {
         self.shared.echoes.pop_front()
     }
 
-    /// Tells that the first hop has sent a packet of `size` bytes ([`Transmit::size`], [`Transmit::tag`]), for TCP Small
-    /// Queues; see [`Config::reports_departures`].
+    /// Tells that the first hop has sent a packet of `size` bytes ([`Transmit::size`], [`Transmit::tag`]), for TCP
+    /// Small Queues; see [`Config::reports_departures`].
     pub fn handle_departure(&mut self, tag: u64, size: Bytes) {
         let (index, generation, subflow) = ((tag >> 32) as u32, (tag >> 16) as u16, SubflowId(tag as u16));
         let Some(slot) = self.connections.get_mut(index as usize) else { return };
@@ -436,13 +437,13 @@ impl Endpoint {
         self.shared.reuse(segment);
     }
 
-    /// When to call `handle_timeout`; may be early.
+    /// Returns the time at which to call `handle_timeout`; may be too early.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.timers.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// As [`Endpoint::poll_timeout`], and never early: deadlines that have moved are looked up again, and those of
-    /// connections in TIME-WAIT, where nobody waits for the end, share a timer. For drivers to whom a call too many
+    /// Returns the same as [`Endpoint::poll_timeout`], but never too early. Deadlines that have moved are looked up
+    /// again, and connections in TIME-WAIT, whose end may be late, share a timer. For drivers to which a needless call
     /// costs more than that.
     pub fn next_timeout(&mut self) -> Option<Instant> {
         while let Some(Reverse((at, index, generation))) = self.timers.peek().copied() {
@@ -462,133 +463,15 @@ impl Endpoint {
         None
     }
 
-    /// The next thing an application may want to know.
+    /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<(ConnectionId, Event)> {
         self.shared.events.pop_front()
     }
 
-    /// Tells whether [`Endpoint::poll_event`] has something to say.
+    /// Returns true if [`Endpoint::poll_event`] has an event.
     #[inline]
     pub fn has_events(&self) -> bool {
         !self.shared.events.is_empty()
-    }
-
-    /// An interface went down or came up: its subflows fail at once, or are opened again.
-    pub fn set_carrier(&mut self, now: Instant, local: IpAddr, up: bool) {
-        self.shared.down.retain(|address| *address != local);
-        if !up {
-            self.shared.down.push(local);
-        }
-        for index in 0..self.connections.len() {
-            if let Some(connection) = &mut self.connections[index].connection {
-                connection.on_carrier(now, local, up, &mut self.shared);
-                self.touch(index as u32);
-            }
-        }
-        self.apply_routes();
-    }
-
-    /// We have one more address: open connections that we opened join from it, peers of the others are told of it
-    /// (ADD_ADDR, RFC 8684 §3.4.1). False if we have it already, or 255 others.
-    pub fn add_address(&mut self, now: Instant, address: LocalAddress) -> bool {
-        if self.shared.locals.add(address).is_none() {
-            return false;
-        }
-        for index in 0..self.connections.len() {
-            if let Some(connection) = &mut self.connections[index].connection {
-                connection.on_address_added(now, address.ip, &mut self.shared);
-                self.touch(index as u32);
-            }
-        }
-        self.apply_routes();
-        true
-    }
-
-    /// We give up one of our addresses: nothing is accepted or opened there any more, peers are told (REMOVE_ADDR, RFC
-    /// 8684 §3.4.2), and subflows that use it are closed with a FIN while their data moves to the others. A connection
-    /// that has no other subflow keeps the one it has. False if it is none of ours.
-    ///
-    /// The address has to go on working for a while, until those FINs are through; for one that has failed there is
-    /// [`Endpoint::set_carrier`].
-    pub fn remove_address(&mut self, now: Instant, ip: IpAddr) -> bool {
-        let Some(id) = self.shared.locals.remove(ip) else { return false };
-        self.shared.down.retain(|address| *address != ip);
-        for index in 0..self.connections.len() {
-            if let Some(connection) = &mut self.connections[index].connection {
-                connection.on_address_removed(now, ip, id, &mut self.shared);
-                self.touch(index as u32);
-            }
-        }
-        self.apply_routes();
-        true
-    }
-
-    /// Our addresses, in the order in which they came.
-    pub fn addresses(&self) -> impl Iterator<Item = LocalAddress> {
-        self.shared.locals.iter().map(|(_, address)| address)
-    }
-
-    /// The device with this address of ours carries packets of up to so many bytes: the MSS option of subflows to come,
-    /// and the segments of those that are there if it is less than they count on. `None` goes back to the profile's
-    /// MSS.
-    pub fn set_mtu(&mut self, now: Instant, local: IpAddr, mtu: Option<u16>) {
-        self.shared.mtus.set(local, mtu);
-        for index in 0..self.connections.len() {
-            if let (Some(connection), Some(mtu)) = (&mut self.connections[index].connection, mtu) {
-                connection.on_device_mtu(now, local, mtu);
-                self.touch(index as u32);
-            }
-        }
-    }
-
-    /// A router says that a packet of ours was too big for the next link (ICMP "fragmentation needed", ICMPv6 "packet
-    /// too big"): the flow as we send it and the sequence number of the packet that it quotes, and what would fit.
-    /// Believed only if that packet can be under way (RFC 5927 §7.2); no segment of that subflow is larger any more,
-    /// for ten minutes, and what was is sent again.
-    pub fn handle_too_big(&mut self, now: Instant, flow: FlowKey, seq: SubflowSeq, mtu: u32) -> bool {
-        let owner = self.shared.demux.find(&flow);
-        let mut believed = false;
-        if let Some((id, subflow)) = owner {
-            self.with(now, id, |connection, _| {
-                if let Some(index) = connection.subflows.position(subflow) {
-                    believed = connection.on_too_big(now, index, seq, mtu);
-                }
-            });
-        }
-        let counters = &mut self.shared.counters;
-        *(if believed { &mut counters.too_big } else { &mut counters.too_big_ignored }) += 1;
-        believed
-    }
-
-    /// Tells what a simulator knows of the way from one of our addresses to a peer's, or to any: policies find it in
-    /// `SubflowView::truth`, and with [`Config::loss_oracle`] its loss rate takes the place of the estimate. `None`
-    /// takes it back.
-    pub fn set_truth(&mut self, local: IpAddr, remote: Option<IpAddr>, truth: Option<Truth>) {
-        let known = |told: &&PathTruth| (told.local, told.remote) == (local, remote);
-        if self.shared.truths.iter().find(known).map(|told| told.truth) == truth {
-            return;
-        }
-        self.shared.truths.retain(|told| (told.local, told.remote) != (local, remote));
-        if let Some(truth) = truth {
-            self.shared.truths.push(PathTruth { local, remote, truth });
-        }
-        for connection in self.connections.iter_mut().filter_map(|slot| slot.connection.as_mut()) {
-            for subflow in connection.subflows.iter_mut() {
-                subflow.truth = self.shared.truth(&subflow.flow);
-                subflow.tx.loss.set_oracle(self.shared.loss_oracle(&subflow.flow));
-            }
-        }
-    }
-
-    /// What is known of paths from connections that we opened, for the driver to keep where it likes.
-    pub fn path_memory(&self, now: Instant) -> PathMemory {
-        self.shared.memory.write(now)
-    }
-
-    /// Takes in what was kept, in the place of what is known of the same paths. `memory` is as old as the driver says
-    /// ([`PathMemory::aged`]).
-    pub fn set_path_memory(&mut self, now: Instant, memory: &PathMemory) {
-        self.shared.memory.read(now, memory);
     }
 
     /// For tests: the next connection gets `key` in place of a random one, unless its token is taken.
@@ -596,19 +479,19 @@ impl Endpoint {
         self.shared.chosen.add_key(key);
     }
 
-    /// For tests: the stream of whoever has `key` begins after `idsn` in place of the key's hash (RFC 8684 §3.1), so
-    /// that it can wrap soon. Both ends must agree.
+    /// For tests: makes the stream of the host with `key` begin after `idsn` in place of the key's hash (RFC 8684
+    /// §3.1), so that it wraps soon. Both ends must agree.
     pub fn pin_idsn(&mut self, key: Key, idsn: Dsn) {
         self.shared.chosen.pin(key, idsn);
     }
 
-    /// What a connection counted; stays after it is gone, until `forget`.
+    /// Returns the statistics of a connection; kept after its end, until `forget`.
     pub fn connection(&self, id: ConnectionId) -> Option<ConnectionStats> {
         let alive = self.get(id).map(Connection::stats);
         alive.or_else(|| self.closed.get(&id).map(|(stats, _)| stats.clone()))
     }
 
-    /// What its subflows counted, those that are gone included.
+    /// Returns the statistics of its subflows, including those that are gone.
     pub fn subflows(&self, id: ConnectionId) -> Vec<SubflowStats> {
         let alive = self.get(id).map(Connection::subflow_stats);
         alive.or_else(|| self.closed.get(&id).map(|(_, subflows)| subflows.clone())).unwrap_or_default()
@@ -628,7 +511,7 @@ impl Endpoint {
         self.connections.len() - self.free.len()
     }
 
-    /// What the endpoint counted.
+    /// Returns the counters of the endpoint.
     pub fn counters(&self) -> &Counters {
         &self.shared.counters
     }

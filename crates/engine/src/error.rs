@@ -17,7 +17,7 @@ pub enum ConfigError {
     Mss {
         /// Bytes of payload that were asked for.
         given: u16,
-        /// Those that segments can have.
+        /// Sizes that segments can have.
         range: RangeInclusive<u16>,
     },
     /// An address cannot be that of a host.
@@ -90,7 +90,7 @@ pub enum WriteError {
     Gone,
 }
 
-/// Nothing can be read any more: there is no such connection, or it is over and all of it was read.
+/// No more data can be read: the connection is unknown, or it is over and all of it was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the connection is over")]
 pub struct ReadError;

@@ -1,4 +1,4 @@
-//! What an endpoint tells its application and its operator.
+//! Events and counters of an endpoint, for its application and its operator.
 
 use crate::Misconduct;
 use crate::statistics::ENDPOINT;
@@ -15,7 +15,8 @@ pub struct ConnectionId {
 }
 
 impl ConnectionId {
-    /// Where the connection stands in the endpoint; small, and used again after it is gone. For arrays beside it.
+    /// Returns the connection's index in the endpoint, for arrays beside it. The index is small, and used again after
+    /// the connection is gone.
     pub const fn index(self) -> usize {
         self.index as usize
     }
@@ -32,21 +33,21 @@ impl fmt::Debug for ConnectionId {
 pub enum Event {
     /// The connection we opened is established.
     Connected {
-        /// With MPTCP; otherwise it fell back to TCP.
+        /// True with MPTCP; otherwise it fell back to TCP.
         multipath: bool,
     },
     /// Established anew on another path, with all that was written: the first path died before the peer had heard of
     /// the connection that we opened.
     Reopened {
-        /// With MPTCP.
+        /// True with MPTCP.
         multipath: bool,
     },
     /// A peer connected to a listening port.
     Accepted {
-        /// With MPTCP.
+        /// True with MPTCP.
         multipath: bool,
     },
-    /// There is data to read.
+    /// Data can be read.
     Readable,
     /// The send buffer has space again.
     Writable,
@@ -64,9 +65,9 @@ pub enum Event {
     SubflowClosed(SubflowId),
     /// The peer reset a subflow and said why (MP_TCPRST, RFC 8684 §3.6); `SubflowClosed` follows.
     SubflowReset {
-        /// Which.
+        /// Identifier of the subflow.
         subflow: SubflowId,
-        /// Why.
+        /// Reason of the reset.
         reason: ResetReason,
         /// Trying again later may work.
         transient: bool,
@@ -113,7 +114,7 @@ impl Event {
     }
 }
 
-/// Why a connection is plain TCP although MPTCP was asked for (RFC 8684 §3.7).
+/// Reason for which a connection is plain TCP although MPTCP was asked for (RFC 8684 §3.7).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum FallbackReason {
     /// The SYN carried no MP_CAPABLE, or one we cannot serve.
@@ -136,11 +137,11 @@ pub enum FallbackReason {
     ChecksumFailed,
     /// The peer sent MP_FAIL on the only subflow.
     PeerFailed,
-    /// Both ends opened at once, which leaves no one to answer MP_CAPABLE.
+    /// Simultaneous open, in which MP_CAPABLE stays unanswered.
     SimultaneousOpen,
 }
 
-/// What an endpoint counted, over all its connections.
+/// Counters of an endpoint, over all its connections.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Fallbacks to TCP by reason.
@@ -149,9 +150,9 @@ pub struct Counters {
     pub resets_sent: BTreeMap<ResetReason, u64>,
     /// RSTs accepted.
     pub resets_received: u64,
-    /// Those that said why (MP_TCPRST, RFC 8684 §3.6), by reason.
+    /// Resets received with a reason (MP_TCPRST, RFC 8684 §3.6), by reason.
     pub reset_reasons_received: BTreeMap<ResetReason, u64>,
-    /// ADD_ADDRs ignored because their identifier stands for another address (RFC 8684 §3.4.1).
+    /// ADD_ADDRs ignored because their identifier already denotes another address (RFC 8684 §3.4.1).
     pub conflicting_add_addr: u64,
     /// Connections begun anew on another path ([`Event::Reopened`]).
     pub reopened: u64,
@@ -171,7 +172,7 @@ pub struct Counters {
     pub joins_deferred: u64,
     /// Subflows made when such a join was completed.
     pub deferred_joins_received: u64,
-    /// Such joins forgotten because others took their place.
+    /// Half-open joins that newer ones replaced.
     pub half_open_joins_dropped: u64,
     /// Segments that belonged to no connection.
     pub unknown_flow: u64,
@@ -179,7 +180,7 @@ pub struct Counters {
     pub unacceptable: u64,
     /// Reports of packets too big that were believed.
     pub too_big: u64,
-    /// Those that were not: nothing of ours under way fits them, or they ask for nothing new.
+    /// Reports ignored: they fit no segment under way, or would change nothing.
     pub too_big_ignored: u64,
     /// Paths found to swallow large packets.
     pub black_holes: u64,

@@ -1,4 +1,4 @@
-//! What an idle connection gives back.
+//! Memory that an idle connection gives back.
 
 use std::collections::VecDeque;
 
@@ -43,7 +43,7 @@ impl Usage {
 
 /// Elements that come and go between two looks at the room, at least: making it anew takes about ten allocations.
 const LEAST_WHILE: u32 = 1 << 14;
-/// Room for so few is no matter.
+/// Room too small to be worth giving back.
 const LEAST_ROOM: usize = 8;
 
 #[cfg(test)]

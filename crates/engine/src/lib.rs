@@ -1,9 +1,9 @@
 //! The Multipath TCP endpoint as a pure state machine: events in, segments and a deadline out.
 //!
-//! An [`Endpoint`] owns connections and finds the one a segment belongs to; a connection owns the data level (send buffer,
-//! mappings, reassembly, DATA_ACK, the shared window, reinjection, path manager); a subflow owns one TCP. No clock is
-//! read, no socket opened, no randomness drawn except from what the driver gave: a seed, or on a real network entropy. All positions inside are offsets that never wrap;
-//! the wire's sequence numbers are translated at the edge.
+//! An [`Endpoint`] owns connections and finds the one a segment belongs to; a connection owns the data level (send
+//! buffer, mappings, reassembly, DATA_ACK, the shared window, reinjection, path manager); a subflow owns one TCP. No
+//! clock is read, no socket opened, no randomness drawn except from what the driver gave: a seed, or on a real network
+//! entropy. All positions inside are offsets that never wrap; the wire's sequence numbers are translated at the edge.
 #![forbid(unsafe_code)]
 
 mod ahead;

@@ -4,8 +4,8 @@ use crate::LocalAddress;
 use anabranch_units::AddressId;
 use std::net::IpAddr;
 
-/// The addresses of an endpoint. An address keeps its identifier for as long as it is there; that of one that has gone is
-/// given out again only after all others, so that a late segment about it does not hit its successor.
+/// The addresses of an endpoint. An address keeps its identifier for as long as it is there; that of one that has gone
+/// is given out again only after all others, so that a late segment about it does not hit its successor.
 #[derive(Debug, Default)]
 pub(crate) struct Locals {
     all: Vec<(AddressId, LocalAddress)>,
@@ -14,7 +14,7 @@ pub(crate) struct Locals {
 }
 
 impl Locals {
-    /// These, numbered from 1 in their order; of those beyond 255 no peer can be told.
+    /// Numbers these addresses from 1 in their order; those beyond 255 cannot be announced.
     pub(crate) fn new(addresses: Vec<LocalAddress>) -> Self {
         let mut locals = Locals::default();
         for address in addresses {
@@ -23,7 +23,7 @@ impl Locals {
         locals
     }
 
-    /// One more. `None` if it is there already, or all identifiers are in use.
+    /// Adds an address. Returns `None` if it is there already, or all identifiers are in use.
     pub(crate) fn add(&mut self, address: LocalAddress) -> Option<AddressId> {
         if self.contains(address.ip) {
             return None;
@@ -36,7 +36,7 @@ impl Locals {
         Some(id)
     }
 
-    /// One less, which had this identifier. `None` if it was not there.
+    /// Removes an address and returns its identifier. Returns `None` if it was not there.
     pub(crate) fn remove(&mut self, ip: IpAddr) -> Option<AddressId> {
         let position = self.all.iter().position(|(_, address)| address.ip == ip)?;
         Some(self.all.remove(position).0)
@@ -54,7 +54,7 @@ impl Locals {
         self.iter().find(|(_, address)| address.ip == ip).map(|(id, _)| id)
     }
 
-    /// Whether subflows from here are backups.
+    /// Returns true if subflows from this address are backups.
     pub(crate) fn is_backup(&self, ip: IpAddr) -> bool {
         self.iter().any(|(_, address)| address.ip == ip && address.backup)
     }

@@ -14,11 +14,11 @@ pub(crate) struct Mapping {
     pub(crate) data: u64,
     /// Bytes, a DATA_FIN not counted.
     pub(crate) length: u64,
-    /// What proves it, if the connection uses checksums.
+    /// Checksum of the mapping, if the connection uses checksums.
     pub(crate) proof: Option<Proof>,
 }
 
-/// What a mapping with a checksum says beside where its bytes belong (RFC 8684 §3.3.1).
+/// Fields of a mapping with a checksum beside its position (RFC 8684 §3.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Proof {
     /// The checksum as received, over the pseudo-header and all bytes of the mapping.
@@ -28,7 +28,7 @@ pub(crate) struct Proof {
 }
 
 impl Proof {
-    /// Whether the sum over what it proves is right. Zero can be written in two ways (RFC 1624 §3), and a peer may write either.
+    /// Returns true if `checksum` matches. Zero has two representations (RFC 1624 §3), and a peer may write either.
     pub(crate) fn is(self, checksum: u16) -> bool {
         let both = [self.checksum, checksum];
         both[0] == both[1] || both == [0, u16::MAX] || both == [u16::MAX, 0]
@@ -53,8 +53,9 @@ impl Mapping {
         loose && self.data.wrapping_sub(self.subflow) == other.data.wrapping_sub(other.subflow)
     }
 
-    /// What proves a mapping that is said `again`. Who closes while it is under way may add the DATA_FIN to it from one
-    /// repetition to the next (Linux does), and reordering may bring back the earlier form. Both must prove the same bytes.
+    /// Joins the proofs of a mapping that is declared `again`. A peer that closes while it is under way may add the
+    /// DATA_FIN to it from one repetition to the next (Linux does), and reordering may bring back the earlier form.
+    /// Both must prove the same bytes.
     fn joined(&self, again: &Mapping) -> Result<Option<Proof>, Contradiction> {
         let bytes = |mapping: &Mapping| (mapping.subflow, mapping.data, mapping.length);
         match (self.proof, again.proof) {
@@ -73,12 +74,12 @@ pub(crate) struct Contradiction;
 /// Outcome of adding a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Held {
-    /// It is in the table.
+    /// Stored in the table.
     Yes,
-    /// It is in the table, in place of the farthest, which began at this subflow offset. What came from there on has to
-    /// come again, and its mapping with it.
+    /// Stored in place of the farthest, which began at this subflow offset. Data from there on must be sent again, with
+    /// its mapping.
     InsteadOf(u64),
-    /// There is no room, and all others are nearer. The segment has to come again.
+    /// Not stored: the table is full of nearer ones. The segment must be sent again.
     No,
 }
 
@@ -94,13 +95,14 @@ pub(crate) struct MappingTable {
 }
 
 impl MappingTable {
-    /// Room for `most` mappings, which is to be as many as there may be segments under way.
+    /// Makes a table for `most` mappings, at least the number of segments that can be in flight.
     pub(crate) fn new(most: usize) -> Self {
         MappingTable { held: Blocks::new(), most }
     }
 
-    /// Takes a mapping in. One that overlaps another must say the same of the overlap, and be the same, but for a DATA_FIN
-    /// behind it, if either has a checksum, which holds for the whole of it. If the table is full the farthest goes.
+    /// Takes a mapping in. One that overlaps another must say the same of the overlap, and be the same, but for a
+    /// DATA_FIN behind it, if either has a checksum, which holds for the whole of it. If the table is full the farthest
+    /// goes.
     pub(crate) fn insert(&mut self, new: Mapping) -> Result<Held, Contradiction> {
         if new.length == 0 {
             return Ok(Held::Yes);
@@ -146,7 +148,7 @@ impl MappingTable {
         Ok(Held::Yes)
     }
 
-    /// Puts one in that overlaps no other, before the one at `index`.
+    /// Inserts a mapping that overlaps none of those held, before the one at `index`.
     fn place(&mut self, index: usize, new: Mapping) -> Held {
         if self.held.len() < self.most {
             self.held.insert(index, new);

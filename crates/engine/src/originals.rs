@@ -1,8 +1,9 @@
-//! What left on one subflow and is not acknowledged there, as it left.
+//! Original segments of one subflow that are not acknowledged there, as they left.
 //!
-//! RFC 8684 §3.3.2 and §3.3.6: data is kept until it is acknowledged at the data level *and* by every subflow that carried
-//! it. A repetition on the same subflow has the same bytes under the same sequence numbers, and the same mapping and
-//! checksum, also when the data came through elsewhere meanwhile: middleboxes and the peer may hold the first copy (§6).
+//! RFC 8684 §3.3.2 and §3.3.6: data is kept until it is acknowledged at the data level *and* by every subflow that
+//! carried it. A repetition on the same subflow has the same bytes under the same sequence numbers, and the same
+//! mapping and checksum, also when the data came through elsewhere meanwhile: middleboxes and the peer may hold the
+//! first copy (§6).
 //!
 //! Bytes that follow one another in the stream and in memory are one run, however many segments carried them. A mapping
 //! of one segment without a checksum is what the scoreboard knows of that segment, and is not kept here.
@@ -21,9 +22,9 @@ pub(crate) struct Declared {
     pub(crate) data: u64,
     /// Bytes, the DATA_FIN not counted: less than 64 KiB.
     pub(crate) length: u16,
-    /// If checksums were agreed on.
+    /// Checksum, if checksums were negotiated.
     pub(crate) checksum: Option<u16>,
-    /// It ends with the DATA_FIN.
+    /// Ends with the DATA_FIN.
     pub(crate) data_fin: bool,
 }
 
@@ -63,7 +64,7 @@ impl Run {
     }
 }
 
-/// By subflow offset, in order, without gaps.
+/// Runs by subflow offset, in order, without gaps.
 #[derive(Debug, Default)]
 pub(crate) struct Originals {
     runs: Ring<Run>,
@@ -116,8 +117,8 @@ impl Originals {
         self.maps.get(index).filter(|map| map.start <= at).copied()
     }
 
-    /// Whether the byte at data offset `at` waits for one of them: it is among them, or in a mapping with a checksum, which is
-    /// worth nothing before the whole of it has arrived.
+    /// Returns true if the byte at data offset `at` is among these bytes, or in a mapping with a checksum, which can be
+    /// checked only when all of it has arrived.
     pub(crate) fn hold(&self, at: u64) -> bool {
         let own = self.runs.iter().any(|run| (run.data..run.data + run.length).contains(&at));
         let covers = |map: &Declared| (map.data..map.data + u64::from(map.length)).contains(&at);
@@ -186,8 +187,8 @@ mod tests {
         Declared { start, data: start - 1, length, checksum, data_fin: false }
     }
 
-    /// The first of two segments that share a mapping is acknowledged and released. Only with a checksum does its data wait
-    /// for the other.
+    /// The first of two segments that share a mapping is acknowledged and released. Only with a checksum does its data
+    /// wait for the other.
     #[test]
     fn data_waits_for_the_rest_of_its_checksum() {
         for checksum in [None, Some(7)] {
@@ -247,7 +248,8 @@ mod tests {
                     prop_assert_eq!(&bytes[..], payload);
                 }
                 for data in 0..210 {
-                    let held = model.iter().any(|(sent, _)| (sent.data..sent.data + u64::from(sent.len)).contains(&data));
+                    let contains = |sent: &Sent| (sent.data..sent.data + u64::from(sent.len)).contains(&data);
+                    let held = model.iter().any(|(sent, _)| contains(sent));
                     prop_assert_eq!(originals.hold(data), held, "at {}", data);
                 }
             }

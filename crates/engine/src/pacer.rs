@@ -1,27 +1,27 @@
 //! Pacing: segments of a subflow leave at the rate that its congestion control gives, if it gives one.
 //!
 //! Each segment puts the next one off by the time that its payload takes at that rate. A sender that comes late, or has
-//! paused, may make good one segment, so that never more than two leave back to back. New data, retransmissions and what
-//! is repeated for other subflows all wait; tail loss probes, which come once and late, do not, but count.
+//! paused, may make good one segment, so that never more than two leave back to back. New data, retransmissions and
+//! what is repeated for other subflows all wait; tail loss probes, which come once and late, do not, but count.
 //!
-//! With segmentation offload (`Config::burst`) what leaves at once is one packet to the driver. Then a sender whose time has
-//! come may send as much as its rate gives in a millisecond, a burst at most, and pays for it afterwards (Linux
-//! `tcp_tso_autosize`).
+//! With segmentation offload (`Config::burst`) what leaves at once is one packet to the driver. Then a sender whose
+//! time has come may send as much as its rate gives in a millisecond, a burst at most, and pays for it afterwards
+//! (Linux `tcp_tso_autosize`).
 
 use anabranch_units::{Bytes, Duration, Instant, Rate};
 
-/// When the next segment of a subflow may leave.
+/// Times at which segments of a subflow may leave.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pacer {
     next: Instant,
-    /// When it was last open, and what may leave then beside the first segment, as time.
+    /// Time at which it was last open, and the burst allowed then beside the first segment, as time.
     opened: Instant,
     ahead: Duration,
     /// Something waits for that moment.
     pub(crate) wake: Option<Instant>,
 }
 
-/// No segment waits longer for the one before it: a congestion control that names no rate at all would stop the subflow for good.
+/// Longest wait for the segment before: a congestion control without a rate would otherwise stop the subflow for good.
 const LONGEST: Duration = Duration::from_secs(10);
 /// The longest burst.
 const LONGEST_BURST: Duration = Duration::from_millis(1);

@@ -1,8 +1,8 @@
-//! How large a packet may be: the MTU of our own devices, and what a path says or shows to be too much.
+//! Packet sizes: the MTU of our own devices, and limits that a path reports or shows.
 //!
-//! RFC 1191 and RFC 8201 (a router says what fits), RFC 5927 §7.2 (whether it may be believed), and RFC 4821 in one part: a
-//! path that swallows large packets without a word. What is found lasts ten minutes; then full segments are tried again.
-//! There is no search upwards below the device's MTU.
+//! RFC 1191 and RFC 8201 (a router says what fits), RFC 5927 §7.2 (whether it may be believed), and RFC 4821 in one
+//! part: a path that swallows large packets without a word. What is found lasts ten minutes; then full segments are
+//! tried again. There is no search upwards below the device's MTU.
 
 use crate::Profile;
 use anabranch_units::{Duration, Instant};
@@ -13,11 +13,11 @@ use std::net::IpAddr;
 #[derive(Debug, Default)]
 pub(crate) struct Mtus(Vec<(IpAddr, u16)>);
 
-/// What a path carries in one packet.
+/// Largest packet that a path carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PathMtu {
     pub(crate) mtu: u16,
-    /// Until it is tried again.
+    /// Time at which larger packets are tried again.
     pub(crate) until: Instant,
 }
 
@@ -41,14 +41,14 @@ impl PathMtu {
     }
 }
 
-/// What fits a packet of this size beside the headers without options.
+/// Returns the payload that fits a packet of this size beside the headers without options.
 pub(crate) fn segment_in(mtu: u16, flow: &FlowKey) -> u16 {
     mtu.saturating_sub(if flow.dst.is_ipv6() { 60 } else { 40 })
 }
 
-/// What is believed of a router's report: no path is narrower than what its protocol demands. IPv6 links carry 1280
-/// (RFC 8200 §5); IPv4's 68 is a way to make us send nothing but headers (RFC 5927 §7.1), so it is 552
-/// as in Linux (`net.ipv4.route.min_pmtu`).
+/// Bounds a router's report from below, by the smallest MTU of the protocol. IPv6 links carry 1280 (RFC 8200 §5);
+/// IPv4's 68 is a way to make us send nothing but headers (RFC 5927 §7.1), so it is 552 as in Linux
+/// (`net.ipv4.route.min_pmtu`).
 pub(crate) fn believable(mtu: u32, flow: &FlowKey) -> u16 {
     let least = if flow.dst.is_ipv6() { 1280 } else { 552 };
     u16::try_from(mtu).unwrap_or(u16::MAX).max(least)
@@ -59,8 +59,8 @@ pub(crate) fn default_mss(flow: &FlowKey) -> u16 {
     if flow.dst.is_ipv6() { 1220 } else { 536 }
 }
 
-/// Where a path swallows large packets without a word: the next size to try below this one. The smallest is every IPv6
-/// link's, or for IPv4 what every host accepts (RFC 4821 §7.2 begins at 1024).
+/// Returns the next size to try below `mtu` on a path that silently drops large packets. The smallest is every IPv6
+/// link's, or for IPv4 the size that every host accepts (RFC 4821 §7.2 begins at 1024).
 pub(crate) fn smaller(mtu: u16, flow: &FlowKey) -> Option<u16> {
     let steps: &[u16] = if flow.dst.is_ipv6() { &[1400, 1280] } else { &[1400, 1280, 1024, 576] };
     steps.iter().copied().find(|step| *step < mtu)

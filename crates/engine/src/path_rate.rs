@@ -12,17 +12,17 @@ use anabranch_units::{Bytes, Duration, Instant, Rate};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PathRate {
     rate: Option<Rate>,
-    /// When the train of ACKs under way began, and what had been delivered by then.
+    /// Time at which the train of ACKs under way began, and the bytes delivered by then.
     train: Option<(Instant, u64)>,
 }
 
 /// A train shorter than this says little: the peer acknowledges every other segment, and boxes bunch ACKs.
 const SHORTEST: u64 = 4;
-/// After this many segments a new train begins, so that a rate which changes is seen.
+/// Segments after which a new train begins, so that a rate which changes is seen.
 const LONGEST: u64 = 32;
 
 impl PathRate {
-    /// This rate, learnt before, until samples correct it.
+    /// Begins with a rate learnt before, until samples correct it.
     pub(crate) fn known(rate: Rate) -> Self {
         PathRate { rate: Some(rate), train: None }
     }
@@ -32,14 +32,14 @@ impl PathRate {
         self.rate
     }
 
-    /// Nothing is under way any more. The link pauses, and the last ACK may have been delayed.
+    /// Ends the train: no data is in flight. The link pauses, and the last ACK may have been delayed.
     pub(crate) fn drained(&mut self) {
         self.train = None;
     }
 
     /// An ACK came, with the RTT of its newest segment if that can be told; `delivered` bytes by now. An RTT above
-    /// `min` by an eighth and a millisecond has a queue in it. The estimate rises with a sample at once and falls by
-    /// an eighth of the difference: a delayed ACK makes a path look slow, and nothing makes a link faster than it is.
+    /// `min` by an eighth and a millisecond has a queue in it. The estimate rises with a sample at once and falls by an
+    /// eighth of the difference: a delayed ACK makes a path look slow, and nothing makes a link faster than it is.
     pub(crate) fn acked(&mut self, now: Instant, delivered: u64, rtt: Option<Duration>, min: Duration, mss: Bytes) {
         let Some(rtt) = rtt else { return };
         if rtt <= min + min / 8 + Duration::from_millis(1) {
@@ -71,7 +71,7 @@ mod tests {
         Some(Duration::from_millis(ms))
     }
 
-    /// So many ACKs of a segment each, `gap` ms apart, from `start` ms and `delivered` segments on.
+    /// Feeds `acks` ACKs of a segment each, `gap` ms apart, from `start` ms and `delivered` segments on.
     fn train(path: &mut PathRate, start: u64, delivered: u64, acks: u64, gap: u64, rtt: Option<Duration>) {
         for n in 0..acks {
             let now = Instant::ZERO + Duration::from_millis(start + gap * n);

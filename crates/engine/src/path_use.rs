@@ -14,7 +14,7 @@ use std::fmt;
 pub struct PathUse {
     /// Connections that were seen.
     pub connections: u64,
-    /// Those of them that are plain TCP although MPTCP could have been, by the reason.
+    /// Connections in plain TCP that could have been MPTCP, by reason.
     pub plain: BTreeMap<FallbackReason, u64>,
     /// MPTCP connections with data, all of which one subflow carried.
     pub on_one_subflow: u64,
@@ -25,7 +25,7 @@ pub struct PathUse {
 /// Data on one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// For instance `lte`, or an address.
+    /// Name, for instance `lte`, or an address.
     pub name: String,
     /// Payload bytes both ways, repeated ones included.
     pub bytes: u64,
@@ -36,20 +36,20 @@ pub struct Path {
 /// State of a subflow on a path that may have carried no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subflow {
-    /// None was opened.
+    /// No subflow was opened.
     Absent,
-    /// One was tried and did not come about.
+    /// A subflow was tried and not established.
     Failed,
-    /// One was there, as a backup.
+    /// A subflow was established, as a backup.
     Backup,
-    /// One was there.
+    /// A subflow was established.
     Established,
-    /// Not known: packets went there, of whatever kind.
+    /// Not known: packets of some kind went there.
     Unknown,
 }
 
 impl PathUse {
-    /// One connection as an engine counted it; a path is a pair of addresses.
+    /// Summarises one connection as an engine counted it; a path is a pair of addresses.
     pub fn of(stats: &ConnectionStats, subflows: &[SubflowStats]) -> PathUse {
         let path = |subflow: &SubflowStats| Path {
             name: format!("{} to {}", subflow.local.ip(), subflow.remote.ip()),
@@ -73,8 +73,8 @@ impl PathUse {
         }
     }
 
-    /// One sentence for each thing that a reader may not expect; none where every connection is MPTCP and every path
-    /// carried data, or where no data was seen at all.
+    /// Returns one sentence for each unexpected fact; none where every connection is MPTCP and every path carried data,
+    /// or where no data was seen at all.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = self
             .plain
@@ -129,7 +129,7 @@ fn subject(count: u64, of: u64, what: &str) -> (String, &'static str) {
 }
 
 impl Subflow {
-    /// Of an engine's subflow, which may be over.
+    /// Summarises an engine's subflow, which may be over.
     pub fn of(stats: &SubflowStats) -> Subflow {
         match (stats.backup, stats.srtt) {
             (true, _) => Subflow::Backup,
@@ -184,12 +184,12 @@ impl fmt::Display for FallbackReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             FallbackReason::Syn => {
-                "the SYN had no MP_CAPABLE; the client's program asks for plain TCP (`mptcpize run PROGRAM` has it ask for \
-                 MPTCP), or something on the way took the option out"
+                "the SYN had no MP_CAPABLE; the client's program asks for plain TCP (`mptcpize run PROGRAM` has it ask \
+                 for MPTCP), or something on the way took the option out"
             }
             FallbackReason::SynAck => {
-                "the SYN/ACK had no MP_CAPABLE; the server's program listens with plain TCP (`mptcpize run PROGRAM` has it \
-                 listen with MPTCP), or something on the way took the option out"
+                "the SYN/ACK had no MP_CAPABLE; the server's program listens with plain TCP (`mptcpize run PROGRAM` \
+                 has it listen with MPTCP), or something on the way took the option out"
             }
             FallbackReason::SynLost => "SYNs with MP_CAPABLE had no answer, and one without had",
             FallbackReason::Remembered => {
@@ -201,7 +201,9 @@ impl fmt::Display for FallbackReason {
             }
             FallbackReason::OptionsLost => "MPTCP options stopped coming through on its only subflow",
             FallbackReason::InfiniteMapping => "the peer ended MPTCP with an infinite mapping",
-            FallbackReason::ChecksumFailed => "a DSS checksum was wrong on its only subflow; something altered the data",
+            FallbackReason::ChecksumFailed => {
+                "a DSS checksum was wrong on its only subflow; something altered the data"
+            }
             FallbackReason::PeerFailed => "the peer found a wrong DSS checksum on its only subflow",
             FallbackReason::SimultaneousOpen => "both ends opened at once",
         })

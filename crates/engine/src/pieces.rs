@@ -15,7 +15,7 @@ pub(crate) struct Pieces {
 const SMALL: usize = 256;
 /// Room that stays in an empty queue.
 const FEW: usize = 8;
-/// So many of them in a row become one.
+/// Number of pieces in a row that are joined into one.
 const ROW: usize = 1024;
 
 impl Pieces {

@@ -10,7 +10,8 @@ use std::net::IpAddr;
 pub struct Profile {
     /// The profile these values started from.
     pub name: &'static str,
-    /// The MSS option: 1460 for IPv4 in 1500-byte packets; 20 less goes out over IPv6. A segment's payload is this minus the options it carries.
+    /// The MSS option: 1460 for IPv4 in 1500-byte packets; 20 less goes out over IPv6. A segment's payload is this
+    /// minus the options it carries.
     pub mss: u16,
     /// Initial window in segments (RFC 6928: 10; RFC 3390: 3 at this MSS).
     pub initial_window: u32,
@@ -26,13 +27,14 @@ pub struct Profile {
     pub tlp: bool,
     /// Early retransmit (RFC 5827).
     pub early_retransmit: bool,
-    /// Delay an ACK at most this long, and acknowledge every second full segment (RFC 5681 §4.2); `None` acknowledges each.
+    /// Delay an ACK at most this long, and acknowledge every second full segment (RFC 5681 §4.2); `None` acknowledges
+    /// each.
     pub delayed_ack: Option<Duration>,
     /// Segments at the start, and after idling, that are acknowledged at once although ACKs are delayed.
     pub quick_acks: u32,
     /// Hold a short segment back while data is in flight (RFC 9293 §3.7.4).
     pub nagle: bool,
-    /// How the retransmission timeout follows from the RTT.
+    /// Rule by which the retransmission timeout follows from the RTT.
     pub rto: RtoRule,
     /// The timeout before there is a sample (RFC 6298 §2.1).
     pub initial_rto: Duration,
@@ -92,7 +94,7 @@ pub enum ReceiveTuning {
     Stepwise,
 }
 
-/// What an IPv6 header is longer than an IPv4 header.
+/// Bytes by which an IPv6 header is longer than an IPv4 header.
 const IPV6_EXTRA: u16 = 20;
 
 impl Profile {

@@ -1,15 +1,15 @@
-//! Why a segment was sent: what its sender knows and the wire does not show.
+//! Purposes of segments: facts that the sender knows and the wire does not show.
 
 use anabranch_policy::reinjection::Why;
 use anabranch_units::SubflowId;
 use std::fmt;
 
-/// What a segment is for. Displays as a phrase for people, as captures have it in their comments.
+/// Purpose of a segment. Displays as a phrase for people, as captures have it in their comments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
     /// A SYN, a SYN/ACK, or the ACK that ends the handshake of this side.
     Handshake {
-        /// How often it was sent before.
+        /// Number of times it was sent before.
         retries: u32,
     },
     /// Data that was never sent before.
@@ -20,7 +20,7 @@ pub enum Purpose {
     Reinjection(Reason),
     /// A DATA_FIN without data (RFC 8684 §3.3.3).
     DataFin {
-        /// How often the data-level timer has run out for it.
+        /// Number of data-level timeouts for it.
         retries: u32,
     },
     /// The FIN of a subflow.
@@ -35,39 +35,39 @@ pub enum Purpose {
     Signal,
     /// The answer to what may be a blind attack (RFC 5961).
     Challenge,
-    /// Ends a subflow or the connection, or answers what belongs to none.
+    /// End of a subflow or the connection, or answer to a segment that belongs to none.
     Reset,
 }
 
-/// Who chose the subflow for new data.
+/// Origin of the choice of a subflow for new data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
     /// The scheduler.
     Scheduler,
-    /// There was no other to choose.
+    /// Only one subflow was usable.
     OnlySubflow,
-    /// Not the scheduler, whose answer was impossible: min-RTT in its place.
+    /// Min-RTT in place of the scheduler, whose answer was impossible.
     Overruled,
     /// The subflow's tail loss probe takes the next segment (RFC 8985 §7.3).
     TailLossProbe,
 }
 
-/// How a subflow learned that it had to send again.
+/// Mechanism by which a subflow detected a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Detector {
     /// Its retransmission timeout (RFC 6298).
     Rto,
-    /// By time: something sent later has arrived (RFC 8985).
+    /// Time: something sent later has arrived (RFC 8985).
     Rack,
-    /// By the count of segments SACKed above the hole (RFC 6675).
+    /// Count of segments SACKed above the hole (RFC 6675).
     Sack,
-    /// By the count of duplicate ACKs, or a partial ACK (RFC 6582).
+    /// Count of duplicate ACKs, or a partial ACK (RFC 6582).
     DuplicateAcks,
-    /// It did not: a tail loss probe repeats the last segment (RFC 8985 §7.3).
+    /// None: a tail loss probe repeats the last segment without a detected loss (RFC 8985 §7.3).
     TailLossProbe,
 }
 
-/// Why data in flight on one subflow is repeated on another.
+/// Reason for which data in flight on one subflow is repeated on another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// The retransmission timeout of this subflow.
@@ -88,7 +88,7 @@ pub enum Reason {
     Policy(Why),
 }
 
-/// Why an ACK left by itself.
+/// Reason for which an ACK left by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AckReason {
     /// The delayed-ACK timer ran out (RFC 9293 §3.8.6.3).
@@ -99,7 +99,7 @@ pub enum AckReason {
     OutOfOrder,
     /// Bytes arrived twice (RFC 2883).
     Duplicate,
-    /// At once: the first segments of a flight, one that filled a hole, or a FIN.
+    /// Sent at once: the first segments of a flight, one that filled a hole, or a FIN.
     AtOnce,
     /// No segment has arrived: a window update or news for the data level.
     Update,

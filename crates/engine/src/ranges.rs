@@ -111,7 +111,7 @@ impl RangeSet {
         self.total = 0;
     }
 
-    /// Is `x` a member?
+    /// Returns true if `x` is a member.
     pub fn contains(&self, x: u64) -> bool {
         self.end_of(x).is_some()
     }
@@ -144,7 +144,7 @@ impl RangeSet {
         None
     }
 
-    /// How many members are below `x`. O(1) if `x` is outside the set or in its last range.
+    /// Returns the number of members below `x`. O(1) if `x` is outside the set or in its last range.
     pub fn below(&self, x: u64) -> u64 {
         match (self.ranges.front(), self.ranges.back()) {
             (Some(first), Some(last)) if x > first.0 => {
@@ -167,7 +167,7 @@ impl RangeSet {
         self.total
     }
 
-    /// Nothing in it?
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
@@ -195,7 +195,8 @@ impl RangeSet {
     fn drop_ranges(&mut self, from: usize, to: usize) {
         match to - from {
             0 => {}
-            // `remove` shifts the shorter side in place; `drain` has a set-up cost that this common case can do without.
+            // `remove` shifts the shorter side in place; `drain` has a set-up cost that this common case can do
+            // without.
             1 => {
                 self.ranges.remove(from);
             }
@@ -224,17 +225,17 @@ impl Deref for RareSet {
 }
 
 impl RareSet {
-    /// As [`RangeSet::insert`].
+    /// Inserts a range, as [`RangeSet::insert`].
     pub(crate) fn insert(&mut self, start: u64, end: u64) -> u64 {
         self.0.get_or_insert_default().insert(start, end)
     }
 
-    /// As [`RangeSet::remove`].
+    /// Removes a range, as [`RangeSet::remove`].
     pub(crate) fn remove(&mut self, start: u64, end: u64) -> u64 {
         self.0.as_mut().map_or(0, |set| set.remove(start, end))
     }
 
-    /// As [`RangeSet::remove_below`].
+    /// Removes members below `x`, as [`RangeSet::remove_below`].
     #[inline]
     pub(crate) fn remove_below(&mut self, x: u64) {
         if let Some(set) = &mut self.0 {

@@ -17,7 +17,7 @@ use crate::blocks::Blocks;
 use crate::idle::Usage;
 use bytes::Bytes;
 
-/// How much may wait.
+/// Limits of the data that may wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Payload bytes.
@@ -27,7 +27,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Limits for a receive buffer of so many bytes: all that the window admits in pieces of at least
+    /// Returns limits for a receive buffer of `bytes`: all that the window admits in pieces of at least [`LEAST_MEAN`]
+    /// bytes on average, and a few in any case.
     /// [`LEAST_MEAN`] bytes on average, and a few in any case.
     pub fn of_buffer(bytes: u64) -> Self {
         let fragments = usize::try_from(bytes / LEAST_MEAN).unwrap_or(usize::MAX);
@@ -46,7 +47,7 @@ pub struct Reassembly {
     bytes: u64,
     fragments: usize,
     dropped: u64,
-    /// Somebody asks for SACK blocks.
+    /// SACK blocks are reported.
     reports: bool,
     recent: Option<Box<Recent>>,
 }
@@ -71,7 +72,7 @@ struct Chunk {
     payload: Bytes,
     /// Behind it in its run, or in the free list.
     next: u32,
-    /// In front of it in its run; says nothing of the first.
+    /// Chunk in front of it in its run; undefined for the first.
     before: u32,
 }
 
@@ -184,8 +185,8 @@ impl Reassembly {
         }
     }
 
-    /// Up to `max` (at most 4) runs for a SACK option: first the one that grew last, then those that grew before it
-    /// (RFC 2018 §4), then the highest. Answers how many it wrote into `out`.
+    /// Writes up to `max` (at most 4) runs for a SACK option into `out`: first the one that grew last, then those that
+    /// grew before it (RFC 2018 §4), then the highest. Returns their number.
     pub fn sack_blocks(&self, max: usize, out: &mut [(u64, u64); 4]) -> usize {
         let max = max.min(out.len()).min(self.runs.len());
         let mut n = 0;
@@ -232,7 +233,7 @@ impl Reassembly {
         self.dropped
     }
 
-    /// Nothing held?
+    /// Returns true if no data is held.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -273,7 +274,7 @@ impl Reassembly {
         (bytes, pieces)
     }
 
-    /// One chain out of the runs `i..j` and the pieces of the payload that fill the gaps between and around them.
+    /// Joins the runs `i..j` and the pieces of the payload that fill the gaps between and around them into one chain.
     fn weave(&mut self, i: usize, j: usize, start: u64, end: u64, payload: Bytes) -> Run {
         let mut woven = Run { start, end, head: NONE, tail: NONE };
         let mut cursor = start;
@@ -402,7 +403,7 @@ impl Reassembly {
         index
     }
 
-    /// Moves all chunks of the runs into a slab for so many.
+    /// Moves all chunks of the runs into a slab with room for `room` chunks.
     fn compact(&mut self, room: usize) {
         let mut slab = Vec::with_capacity(room);
         for index in 0..self.runs.len() {

@@ -1,4 +1,4 @@
-//! What is to be sent again on another subflow, and why.
+//! Data to be sent again on another subflow, and the reason.
 
 use crate::Reason;
 use crate::ranges::RareSet;
@@ -7,7 +7,7 @@ use crate::ranges::RareSet;
 #[derive(Default)]
 pub(crate) struct Reinjections {
     ranges: RareSet,
-    /// Why each range was put in, the latest last. Only says, and decides nothing: the oldest of very many are forgotten.
+    /// Reason for each range, the latest last. For reports only: the oldest of very many are forgotten.
     reasons: Vec<(u64, u64, Reason)>,
 }
 
@@ -52,7 +52,7 @@ impl Reinjections {
         self.forget_reasons();
     }
 
-    /// Why `position` is to be repeated: the latest reason.
+    /// Returns the latest reason to repeat `position`.
     pub(crate) fn reason(&self, position: u64) -> Option<Reason> {
         let covers = |(start, end, _): &&(u64, u64, Reason)| (*start..*end).contains(&position);
         self.reasons.iter().rev().find(covers).map(|(.., reason)| *reason)

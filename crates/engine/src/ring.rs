@@ -8,7 +8,7 @@ use crate::idle::{Usage, release_if_empty};
 use std::collections::VecDeque;
 use std::ops::{Deref, Index, IndexMut};
 
-/// Room for so many more is made beside the quarter.
+/// Places added beside a quarter of the length when the ring grows.
 const LEAST_GROWTH: usize = 4;
 
 /// The queue. It is read as the deque that it is.

@@ -8,7 +8,7 @@
 
 use anabranch_units::{Duration, Instant};
 
-/// How SRTT and RTTVAR become a timeout.
+/// Rule by which SRTT and RTTVAR give a timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RtoRule {
     /// `max(min, SRTT + max(G, 4·RTTVAR))`, at most 60 s (RFC 6298 §2).
@@ -133,7 +133,7 @@ impl RttEstimator {
         self.estimate.map(|e| e.last)
     }
 
-    /// When the latest sample was taken.
+    /// Returns the time of the latest sample.
     #[cfg(test)]
     pub fn last_at(&self) -> Option<Instant> {
         self.estimate.map(|e| e.last_at)

@@ -1,4 +1,4 @@
-//! Which subflows carried which data: the connection-level record of everything sent and not yet DATA_ACKed.
+//! Log of the data that subflows carried: all data sent and not yet DATA_ACKed, at the connection level.
 //!
 //! Answers the questions of reinjection ("has this subflow carried it?") and of window sharing ("how much of the window
 //! does a subflow hold?", A-RBP-5: the subflow that carried a byte first).
@@ -34,7 +34,7 @@ impl Record {
 pub(crate) struct Carried {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// When it left for the first time.
+    /// Time at which it left first.
     pub(crate) sent: Instant,
     /// The slots that carried it, as bits.
     pub(crate) carriers: u16,
@@ -45,11 +45,11 @@ pub(crate) struct Carried {
 pub(crate) struct SentLog {
     /// Sorted by `start`, disjoint.
     records: Ring<Record>,
-    /// When the log was last empty and something left.
+    /// Time of the first departure after the log was last empty.
     began: Instant,
     /// The DATA_ACK. All records begin within 4 GiB behind it: a peer's window admits 1 GiB (RFC 7323 §2.3).
     una: u64,
-    /// Of each slot that carried anything.
+    /// Unacknowledged bytes of each slot that carried data.
     unacked: Vec<u64>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) const fn bit(slot: u8) -> u16 {
     }
 }
 
-/// What a subflow has that may carry nothing yet.
+/// Slot of a subflow that may not carry data yet.
 pub(crate) const NO_SLOT: u8 = u8::MAX;
 
 impl SentLog {
@@ -138,7 +138,7 @@ impl SentLog {
         self.holding(offset).map(|record| self.range(record))
     }
 
-    /// From `offset` on, the rest of the first record that the subflow in `slot` did not carry.
+    /// Returns, from `offset` on, the rest of the first record that the subflow in `slot` did not carry.
     pub(crate) fn first_not_carried(&self, slot: u8, offset: u64) -> Option<(u64, u64)> {
         let mut records = self.records.range(self.first_ending_after(offset)..);
         let (start, end) = self.range(records.find(|record| record.carriers & bit(slot) == 0)?);
@@ -219,7 +219,7 @@ mod tests {
         );
         log.mark(300, 400, 0);
         assert_eq!((log.first_not_carried(0, 200), log.first_not_carried(0, 400)), (None, None));
-        // Nobody carries it any more, and so anybody may.
+        // No subflow carries it any more, so that each may.
         log.forget(0);
         assert_eq!(log.first_not_carried(0, 0), Some((0, 100)));
     }
@@ -295,8 +295,8 @@ mod tests {
                     let first = model.iter().flatten().filter(|byte| byte.2 == slot).count();
                     prop_assert_eq!(log.unacked(slot), first as u64);
                     let carried: Vec<_> = log.carried_by(slot).flat_map(|(from, to)| from - base..to - base).collect();
-                    let expected = (0..140).filter(|at| model[*at as usize].is_some_and(|byte| byte.1 & bit(slot) != 0));
-                    prop_assert_eq!(carried, expected.collect::<Vec<_>>());
+                    let has = |at: &u64| model[*at as usize].is_some_and(|byte| byte.1 & bit(slot) != 0);
+                    prop_assert_eq!(carried, (0..140).filter(has).collect::<Vec<_>>());
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What the connections of one endpoint share: settings, output queues, counters, chance.
+//! State that the connections of one endpoint share: settings, output queues, counters, randomness.
 
 use crate::chance::Chance;
 use crate::chosen::Chosen;
@@ -45,9 +45,9 @@ pub(crate) struct Shared {
     pub(crate) spare: Vec<Box<Segment>>,
     pub(crate) events: VecDeque<(ConnectionId, Event)>,
     pub(crate) routes: Vec<Route>,
-    /// As it was before `routes`.
+    /// Flow table as before `routes`.
     pub(crate) demux: Demux,
-    /// Which connection a join asks for, as before `routes`.
+    /// Connection for the token of a join, as before `routes`.
     pub(crate) tokens: BTreeMap<Token, ConnectionId>,
     pub(crate) counters: Counters,
     pub(crate) chance: Chance,
@@ -61,7 +61,7 @@ pub(crate) struct Shared {
     pub(crate) chosen: Chosen,
     /// Echo requests and replies to be sent.
     pub(crate) echoes: VecDeque<Echo>,
-    /// No segment takes the short way in, which must make no difference.
+    /// Disables the fast path for arriving segments, which must make no difference.
     #[cfg(test)]
     pub(crate) long_way: bool,
     /// Segments that have taken it.
@@ -75,7 +75,7 @@ const MOST_SPARE: usize = 4096;
 const MOST_ECHOES: usize = 1024;
 
 impl Shared {
-    /// A key whose token names no other connection (RFC 8684 §3.1).
+    /// Returns a key whose token is unused (RFC 8684 §3.1).
     pub(crate) fn new_key(&mut self) -> Key {
         loop {
             let key = self.chosen.next_key().unwrap_or_else(|| Key::new(self.chance.next_u64()));
@@ -144,8 +144,8 @@ impl Shared {
         MpOption::TcpReset { transient, reason }
     }
 
-    /// A flow to `remote` that no subflow uses. With every dynamic port in use the ports below serve as well, unless the
-    /// ports are restricted. `None` if all are in use.
+    /// A flow to `remote` that no subflow uses. With every dynamic port in use the ports below serve as well, unless
+    /// the ports are restricted. `None` if all are in use.
     pub(crate) fn free_flow(&mut self, local: IpAddr, remote: SocketAddr) -> Option<FlowKey> {
         let ports = self.ports();
         let mut flow = FlowKey::new(SocketAddr::new(local, self.chance.port(&ports)), remote);
@@ -167,7 +167,8 @@ impl Shared {
         self.config.ports.clone().unwrap_or(FIRST_DYNAMIC_PORT..=u16::MAX)
     }
 
-    /// A loss estimate for a subflow between these addresses; no estimate if the driver told the rate and it is to be used.
+    /// A loss estimate for a subflow between these addresses; no estimate if the driver told the rate and it is to be
+    /// used.
     pub(crate) fn loss_estimate(&self, flow: &FlowKey) -> LossEstimate {
         let mut estimate = LossEstimate::new();
         estimate.set_oracle(self.loss_oracle(flow));
@@ -179,7 +180,7 @@ impl Shared {
         self.truth(flow).filter(|_| self.config.loss_oracle).map(|truth| truth.loss)
     }
 
-    /// What the driver told of the way between these addresses; the latest that fits.
+    /// Returns the latest truth that the driver set for the path between these addresses.
     pub(crate) fn truth(&self, flow: &FlowKey) -> Option<Truth> {
         let fits = |truth: &&PathTruth| truth.local == flow.src && truth.remote.is_none_or(|remote| remote == flow.dst);
         self.truths.iter().rev().find(fits).map(|told| told.truth)

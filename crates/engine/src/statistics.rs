@@ -1,7 +1,7 @@
 //! The statistics of an endpoint, its connections and their subflows, each described once.
 //!
-//! A new statistic is a field of [`ConnectionStats`], [`SubflowStats`] or [`Counters`] and a line of its table here. All
-//! outputs follow: JSON, CSV, Parquet, tables, Prometheus, the checks of scripts, the metrics of studies.
+//! A new statistic is a field of [`ConnectionStats`], [`SubflowStats`] or [`Counters`] and a line of its table here.
+//! All outputs follow: JSON, CSV, Parquet, tables, Prometheus, the checks of scripts, the metrics of studies.
 
 use crate::{ConnectionStats, Counters, Ended, FallbackReason, Overruled, SubflowStats};
 use anabranch_units::statistic::{Access, Change, Kind, Source, Statistic, Unit, Value};
@@ -16,16 +16,16 @@ use Kind::{Counter, Gauge, Peak, Position, State};
 /// The tables that outputs are made from.
 #[derive(Clone, Copy)]
 pub struct Tables<'a> {
-    /// Of an endpoint, over all its connections.
+    /// Statistics of an endpoint, over all its connections.
     pub endpoint: &'a [Statistic<Counters>],
-    /// Of one end of a connection.
+    /// Statistics of one end of a connection.
     pub connection: &'a [Statistic<ConnectionStats>],
-    /// Of one end of a subflow.
+    /// Statistics of one end of a subflow.
     pub subflow: &'a [Statistic<SubflowStats>],
 }
 
 impl Tables<'static> {
-    /// Those of the engine.
+    /// Tables of the engine.
     pub const ENGINE: Self = Tables { endpoint: ENDPOINT, connection: CONNECTION, subflow: SUBFLOW };
 }
 

@@ -1,4 +1,4 @@
-//! What a connection and its subflows counted.
+//! Statistics of a connection and its subflows.
 
 use crate::FallbackReason;
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 /// One end of a connection.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ConnectionStats {
-    /// When the first SYN was sent or received.
+    /// Time at which the first SYN was sent or received.
     pub opened_at: Instant,
     /// Bytes the application wrote.
     pub written: u64,
@@ -23,14 +23,15 @@ pub struct ConnectionStats {
     pub segments_received: u64,
     /// The size to which auto-tuning has brought the receive buffer; `None` if it is fixed.
     pub autotuned_buffer: Option<u64>,
-    /// Data segments whose DSN was above the next expected on arrival, those that also had to wait on their subflow included;
-    /// of plain TCP those above the next expected sequence number.
+    /// Data segments whose DSN was above the next expected on arrival, those that also had to wait on their subflow
+    /// included; of plain TCP those above the next expected sequence number.
     pub ofo_count: u64,
     /// Fragments held out of order now, at the data level or on their subflow.
     pub ofo_now: u64,
     /// The most held at once.
     pub ofo_peak: u64,
-    /// The time that they were held, added up over all of them: divided by that of a run, how many were held on average.
+    /// The time that they were held, added up over all of them: divided by that of a run, how many were held on
+    /// average.
     pub ofo_wait: Duration,
     /// Bytes held out of order now, at the data level or on their subflow.
     pub ofo_bytes: u64,
@@ -38,11 +39,11 @@ pub struct ConnectionStats {
     pub reinjected: u64,
     /// Bytes received more than once at the data level.
     pub duplicates: u64,
-    /// What the engine did not let policies do.
+    /// Number of decisions of policies that the engine overruled.
     pub overruled: Overruled,
-    /// Why MPTCP was given up.
+    /// Reason of the fallback to plain TCP.
     pub fallback: Option<FallbackReason>,
-    /// Why it is over, once it is.
+    /// Reason for which it is over, once it is.
     pub ended: Option<Ended>,
     /// Pure ACKs that took another subflow's path.
     pub acks_detoured: u64,
@@ -51,11 +52,11 @@ pub struct ConnectionStats {
     pub acks_kept: u64,
     /// Pure ACKs of the peer that came on another subflow's path.
     pub acks_restored: u64,
-    /// How often a subflow's ACKs fell back to its own path because they did not arrive.
+    /// Number of times that a subflow's ACKs fell back to its own path because they did not arrive.
     pub ack_fallbacks: u64,
     /// Echo requests sent to measure paths.
     pub probes_sent: u64,
-    /// What the sender waited for.
+    /// Time for which the sender was blocked, by cause.
     pub blocked: Blocked,
     /// Receiver: how long arrived bytes waited behind a missing DSN (head-of-line blocking).
     pub hol_blocked: Duration,
@@ -71,14 +72,14 @@ pub struct Load {
     pub unacknowledged: Bytes,
     /// Our direction was closed, and the peer has not acknowledged that.
     pub end_unacknowledged: bool,
-    /// When the peer last acknowledged something new at the data level, or sent the next byte there; at first when the
-    /// connection was opened.
+    /// Time at which the peer last acknowledged new data or sent the next byte, at the data level; at first the time of
+    /// opening.
     pub active: Instant,
     /// Subflows, those included whose handshake is under way.
     pub subflows: usize,
 }
 
-/// Why a connection is over.
+/// Reason for which a connection is over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Ended {
     /// Both directions were closed in order.
@@ -87,14 +88,14 @@ pub enum Ended {
     Aborted,
     /// The peer did (RST, MP_FASTCLOSE).
     Reset,
-    /// Nobody answered the handshake, or its answer was not acknowledged.
+    /// The handshake was not answered, or its answer was not acknowledged.
     Unanswered,
-    /// The peer did not acknowledge data for too long ([`Config::user_timeout`](crate::Config::user_timeout), or more timeouts in
-    /// a row than the profile allows).
+    /// The peer did not acknowledge data for too long ([`Config::user_timeout`](crate::Config::user_timeout), or more
+    /// timeouts in a row than the profile allows).
     TimedOut,
     /// The peer did not answer keepalives.
     Vanished,
-    /// No subflow was left, and for the time that is allowed no new one came.
+    /// No subflow was left, and no new one came within the time allowed.
     NoSubflow,
     /// Middleboxes spoilt what MPTCP needs, where plain TCP was no way out any more.
     Middlebox,
@@ -116,15 +117,16 @@ impl Ended {
     }
 }
 
-/// What a scheduler did that the engine does not let it do.
+/// Misbehaviour of a scheduler that the engine overrules.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Misconduct {
     /// A subflow that cannot carry data now, data that cannot leave, a copy of what is not in flight, or a wait while
     /// nothing is in flight that could end it.
     Impossible,
-    /// It left the first unsent byte for longer than a subflow takes to notice a loss, although it could leave.
+    /// The scheduler held back the first unsent byte for longer than a subflow takes to notice a loss, although it
+    /// could leave.
     Starving,
-    /// It had itself woken again and again to do nothing.
+    /// The scheduler repeatedly had itself woken without effect.
     Looping,
 }
 
@@ -139,7 +141,7 @@ impl Misconduct {
     }
 }
 
-/// How often a policy was overruled, by reason.
+/// Number of overruled policy decisions, by reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Overruled {
     /// [`Misconduct::Impossible`]: min-RTT decided instead.
@@ -169,29 +171,30 @@ impl Overruled {
     }
 }
 
-/// How long a sender could not send, by what kept it.
+/// Time for which a sender could not send, by obstacle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Blocked {
     /// Data waited and every congestion window was full (or the first hop's queue, with TSQ).
     pub cwnd: Duration,
-    /// Data waited, a congestion window had room, and the peer's window was used up, or each such subflow's share of it.
+    /// Data waited, a congestion window had room, and the peer's window was used up, or each such subflow's share of
+    /// it.
     pub receive_window: Duration,
     /// Data waited, a subflow had room, the window was open, and the scheduler waited.
     pub scheduler: Duration,
-    /// Nothing waited to be sent.
+    /// No data waited to be sent.
     pub application: Duration,
 }
 
 /// One end of a subflow.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SubflowStats {
-    /// Which.
+    /// Identifier of the subflow.
     pub id: SubflowId,
     /// Our address and port.
     pub local: SocketAddr,
     /// The peer's.
     pub remote: SocketAddr,
-    /// It may carry data now.
+    /// Data may be sent on it now.
     pub established: bool,
     /// Either end asked to use it only as a backup.
     pub backup: bool,

@@ -1,7 +1,8 @@
-//! Bytes that a subflow has in order and whose place in the data stream is not certain: their mapping has not arrived, or
-//! is only proven once all of it has (RFC 8684 §3.3.1).
+//! Bytes that a subflow has in order and whose place in the data stream is not certain: their mapping has not arrived,
+//! or is only proven once all of it has (RFC 8684 §3.3.1).
 //!
-//! They are acknowledged on the subflow and not at the data level. What a peer may make us hold is bounded by the caller.
+//! They are acknowledged on the subflow and not at the data level. What a peer may make us hold is bounded by the
+//! caller.
 
 use crate::pieces::Pieces;
 use bytes::Bytes;
@@ -40,7 +41,7 @@ impl Unplaced {
         self.pieces.len()
     }
 
-    /// Nothing held?
+    /// Returns true if no data is held.
     pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }

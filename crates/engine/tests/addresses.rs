@@ -96,8 +96,8 @@ fn an_identifier_keeps_its_address() {
     assert_eq!((echoes(&out).len(), joins(&out)), (1, vec![SocketAddr::new(server_ip(2), PORT)]));
 }
 
-/// A RST without the T flag bars the path (§3.6), as when the peer gives an address up with data unread. Announced anew, the
-/// address is tried anew.
+/// A RST without the T flag bars the path (§3.6), as when the peer gives an address up with data unread. Announced
+/// anew, the address is tried anew.
 #[test]
 fn an_address_that_comes_back_is_joined_though_its_subflow_was_reset() {
     let (mut puppet, line) = connected();
@@ -175,7 +175,7 @@ fn an_announcement_that_waited_is_not_overdue() {
 }
 
 /// §3.4.1: of several addresses one is announced at a time. The next follows the echo, or the last repetition of one
-/// that nobody echoes; an address that is given up meanwhile is passed over.
+/// without an echo; an address that is given up meanwhile is passed over.
 #[test]
 fn announcements_wait_for_each_other() {
     let (mut puppet, line) = Puppet::accepted(server(5));
@@ -302,7 +302,8 @@ fn nothing_is_opened_to_a_withdrawn_address() {
     }
 }
 
-/// §3.4.2: our own interface goes down: the address is withdrawn although no subflow used it, and announced when it is back.
+/// §3.4.2: our own interface goes down: the address is withdrawn although no subflow used it, and announced when it is
+/// back.
 #[test]
 fn an_announced_address_is_withdrawn_with_its_interface() {
     let (mut puppet, line) = Puppet::accepted(server(2));
@@ -326,8 +327,8 @@ fn open_from(pair: &Pair, host: usize) -> Vec<IpAddr> {
     subflows.iter().filter(|subflow| subflow.established).map(|subflow| subflow.local.ip()).collect()
 }
 
-/// §3.4.2: an address is given up with data in flight: its subflow ends with FINs at both ends, all data arrives, nothing is
-/// joined from there until it is ours again.
+/// §3.4.2: an address is given up with data in flight: its subflow ends with FINs at both ends, all data arrives,
+/// nothing is joined from there until it is ours again.
 #[test]
 fn an_address_is_given_up_and_taken_again_in_the_middle_of_a_transfer() {
     for gone in [0, 1] {
@@ -384,8 +385,8 @@ fn what_has_no_alternative_stays() {
     assert!(pair.has(CLIENT, |event| *event == Event::Closed) && pair.has(SERVER, |event| *event == Event::Closed));
 }
 
-/// §3.4: a server's new address is announced under an identifier of its own, and withdrawn under it; nothing is accepted
-/// there afterwards. The identifier is not used for the next.
+/// §3.4: a server's new address is announced under an identifier of its own, and withdrawn under it; nothing is
+/// accepted there afterwards. The identifier is not used for the next.
 #[test]
 fn a_server_announces_and_withdraws_addresses_as_they_come_and_go() {
     let (mut puppet, line) = Puppet::accepted(server(1));

@@ -1,5 +1,5 @@
-//! What a TCP must stand: blind attacks (RFC 5961), misbehaving receivers (RFC 5681 §2, optimistic ACK, ACK division),
-//! windows that close and shrink (RFC 9293 §3.8.6), old timestamps (RFC 7323 §5.5).
+//! Attacks that a TCP must withstand: blind attacks (RFC 5961), misbehaving receivers (RFC 5681 §2, optimistic ACK, ACK
+//! division), windows that close and shrink (RFC 9293 §3.8.6), old timestamps (RFC 7323 §5.5).
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -30,7 +30,8 @@ fn payload(out: &[Segment]) -> usize {
     out.iter().map(|s| s.payload.len()).sum()
 }
 
-/// RFC 5961 §3: a RST counts only at exactly the next number; elsewhere in the window it is challenged, outside ignored.
+/// RFC 5961 §3: a RST counts only at exactly the next number; elsewhere in the window it is challenged, outside
+/// ignored.
 #[test]
 fn a_blind_rst_is_challenged() {
     let (mut puppet, line) = confirmed(server());
@@ -62,7 +63,7 @@ fn a_blind_syn_is_challenged_and_challenges_are_limited() {
     assert_eq!(puppet.host.connections(), 1);
 }
 
-/// RFC 5961 §5: data whose acknowledgment nobody would send is not taken.
+/// RFC 5961 §5: data with an implausible acknowledgment is not taken.
 #[test]
 fn blind_data_is_not_taken() {
     let (mut puppet, line) = confirmed(server());
@@ -208,7 +209,7 @@ fn old_timestamps_are_refused_until_they_expire() {
     assert!(puppet.read == PATTERN[..10]);
 }
 
-/// RFC 9293 §3.10.7.4: what was received first stays, whatever a later copy says.
+/// RFC 9293 §3.10.7.4: bytes that were received first stay, even if a later copy differs.
 #[test]
 fn overlaps_do_not_replace_what_is_there() {
     let (mut puppet, line) = confirmed(server());

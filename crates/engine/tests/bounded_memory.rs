@@ -1,4 +1,4 @@
-//! What a program that runs for months asks of an endpoint: ports in bounds, no more connections, no memory of old ones.
+//! Requirements of a program that runs for months: ports in bounds, no more connections, no memory of old ones.
 #![allow(clippy::unwrap_used)]
 
 mod common;

@@ -22,15 +22,15 @@ fn map_of(segment: &Segment) -> Option<Map> {
     segment.options.dss.and_then(|dss| dss.map)
 }
 
-/// What the endpoint sent with data on this subflow.
+/// Returns the segments with data that the endpoint sent on this subflow.
 fn data(puppet: &mut Puppet, line: Line) -> Vec<Segment> {
     let mut out = puppet.take();
     out.retain(|segment| line.carries(segment) && !segment.payload.is_empty());
     out
 }
 
-/// As a network card that cuts a packet into segments needs it: one flow, one after the other, equal in size but for the last,
-/// the same options, acknowledgment and window, and no flag but PSH, on the last.
+/// Asserts that a network card could make these segments from one packet: one flow, contiguous, equal in size but for
+/// the last, the same options, acknowledgment and window, and no flag but PSH, on the last.
 fn assert_mergeable(segments: &[Segment]) {
     let first = &segments[0];
     for (two, last) in segments.windows(2).zip((0..segments.len() - 1).map(|n| n + 2 == segments.len())) {
@@ -118,8 +118,8 @@ fn the_end_of_the_stream_is_part_of_the_shared_mapping() {
     );
 }
 
-/// Whatever part of a burst is lost, and however much of a segment the peer has: what is repeated has the same mapping, to the
-/// byte, as a Linux peer asks that holds the first one unconsumed.
+/// A repetition has the same mapping as its burst, to the byte, for each lost part of a burst and each part of a
+/// segment that the peer has: a Linux peer that holds the first mapping unconsumed demands it.
 #[test]
 fn a_repetition_has_the_mapping_of_its_burst() {
     for checksum in [false, true] {
@@ -247,7 +247,7 @@ fn a_fallback_in_the_middle_of_a_burst_loses_nothing() {
     }
 }
 
-/// Nothing of this without the setting: each segment has its own mapping.
+/// Without the setting each segment has its own mapping.
 #[test]
 fn without_the_setting_each_segment_has_its_mapping() {
     let (mut puppet, line) = Puppet::confirmed(config([server_ip(0)]));

@@ -123,8 +123,8 @@ fn segments_of_a_mapping_may_come_in_any_order() {
     assert!(puppet.read == PATTERN[..5001], "{}", puppet.read.len());
 }
 
-/// §3.3.3: a peer that closes while a mapping is under way may repeat it with the DATA_FIN behind it, as Linux does: the same
-/// bytes, a length and a checksum that count one more. Reordering brings the two forms in any order.
+/// §3.3.3: a peer that closes while a mapping is under way may repeat it with the DATA_FIN behind it, as Linux does:
+/// the same bytes, a length and a checksum that count one more. Reordering brings the two forms in any order.
 #[test]
 fn a_data_fin_may_join_a_mapping_under_way() {
     for fins in [0b1000, 0b1110, 0b0001, 0b0101, 0b1111] {
@@ -216,7 +216,8 @@ fn data_fins_are_verified() {
     assert!(is_sealed(&puppet, &ours));
 }
 
-/// §3.3: "If a checksum is not present when its use has been negotiated, the receiver MUST close the subflow with a RST".
+/// §3.3: "If a checksum is not present when its use has been negotiated, the receiver MUST close the subflow with a
+/// RST".
 #[test]
 fn a_missing_checksum_resets_the_subflow() {
     let (mut puppet, line) = accepted(server());
@@ -240,8 +241,8 @@ fn an_unexpected_checksum_resets_the_subflow() {
     assert!(puppet.read.is_empty());
 }
 
-/// §3.7: several subflows: RST with MP_FAIL (the DSN of the mapping that failed) and MP_TCPRST 6; nothing of it is delivered,
-/// and the data comes on the other.
+/// §3.7: several subflows: RST with MP_FAIL (the DSN of the mapping that failed) and MP_TCPRST 6; nothing of it is
+/// delivered, and the data comes on the other.
 #[test]
 fn a_failure_beside_another_subflow_resets_that_one() {
     let (mut puppet, line) = accepted(server());
@@ -400,7 +401,8 @@ fn mp_fail_beside_another_subflow_ends_that_subflow() {
     assert!(!puppet.has(|event| matches!(event, Event::Fallback(_))));
 }
 
-/// A peer that has not followed a fallback and repeats data at the data level would corrupt the stream: an honest error.
+/// A peer that has not followed a fallback and repeats data at the data level would corrupt the stream: an honest
+/// error.
 #[test]
 fn a_peer_that_does_not_follow_is_reset_rather_than_believed() {
     let (mut puppet, line) = accepted(server());
@@ -439,8 +441,8 @@ fn transfers_with_checksums_survive_loss() {
     }
 }
 
-/// Segments cut in two by a middlebox, one half lost: the repeated copy must be the very bytes of the first, although the
-/// data was acknowledged through the other subflow meanwhile.
+/// Segments cut in two by a middlebox, one half lost: the repeated copy must be the very bytes of the first, although
+/// the data was acknowledged through the other subflow meanwhile.
 #[test]
 fn repeated_segments_are_what_they_were() {
     for seed in 0..20 {
@@ -485,7 +487,8 @@ fn a_rewriting_path_is_given_up() {
     assert!(!pair.has(CLIENT, |event| matches!(event, Event::Fallback(_))));
 }
 
-/// The same on the only path: the connection becomes TCP, and delivers what the middlebox made of the data, in full length.
+/// The same on the only path: the connection becomes TCP, and delivers what the middlebox made of the data, in full
+/// length.
 #[test]
 fn a_rewriting_only_path_becomes_plain_tcp() {
     let mut pair = pair(1);

@@ -492,8 +492,8 @@ fn a_data_fin_whose_option_is_stripped_gives_way_to_a_fin() {
     }
 }
 
-/// §3.6: a connection waits a minute for a subflow in the place of its last. Joins that nobody answers do not prolong
-/// that, though one of them is always under way.
+/// §3.6: a connection waits a minute for a subflow in the place of its last. Unanswered joins do not prolong that,
+/// though one of them is always under way.
 #[test]
 fn joins_that_nobody_answers_do_not_keep_a_connection() {
     let mut pair = Pair::with(config([client_ip(0)]), config((0..3).map(server_ip)));

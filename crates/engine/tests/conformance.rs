@@ -1,4 +1,4 @@
-//! Requirements of RFC 8684 that no other test had for its subject. Each names its id in docs/conformance.md.
+//! Requirements of RFC 8684 that other tests do not cover. Each names its id in docs/conformance.md.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -43,7 +43,8 @@ fn carrying(out: &[Segment], line: Line) -> impl Iterator<Item = &Segment> {
     out.iter().filter(move |s| line.carries(s) && !s.payload.is_empty())
 }
 
-/// 3-1, 3.4.1-8, 4-1: an MPTCP option other than DSS on a duplicate ACK makes it no sign of congestion; without one it is.
+/// 3-1, 3.4.1-8, 4-1: an MPTCP option other than DSS on a duplicate ACK makes it no sign of congestion; without one it
+/// is.
 #[test]
 fn duplicate_acks_with_options_are_no_sign_of_loss() {
     for option in [
@@ -98,7 +99,7 @@ fn options_outside_the_window_are_not_read() {
     }
 }
 
-/// 3.1-6, 3.7-10: once the handshake has failed no segment has MPTCP options, whatever the peer goes on to say.
+/// 3.1-6, 3.7-10: after a failed handshake no segment has MPTCP options, even if the peer goes on to send them.
 #[test]
 fn nothing_of_mptcp_follows_a_failed_handshake() {
     for answer in [
@@ -121,7 +122,8 @@ fn nothing_of_mptcp_follows_a_failed_handshake() {
     }
 }
 
-/// 3.7-10: nor after options have been lost in mid-connection; DSS that come later change nothing, and joins are refused.
+/// 3.7-10: nor after options have been lost in mid-connection; DSS that come later change nothing, and joins are
+/// refused.
 #[test]
 fn a_fallback_is_for_good() {
     let (mut puppet, line) = Puppet::accepted(server());
@@ -204,7 +206,8 @@ fn a_window_without_data_ack_is_the_subflows_alone() {
 #[test]
 fn a_subflow_keeps_to_its_own_window() {
     let (mut puppet, line, second) = two();
-    // A smaller one never takes back what was told before, so the second subflow is a third one with 100 bytes from the start.
+    // A smaller one never takes back what was told before, so the second subflow is a third one with 100 bytes from the
+    // start.
     puppet.send(second.ack(1), |s| s.flags = Flags::RST);
     let join = anabranch_wire::JoinSyn {
         backup: false,
@@ -270,7 +273,8 @@ fn a_data_ack_is_not_needed_on_every_segment() {
     assert_eq!(puppet.host.connection(puppet.id.unwrap()).unwrap().data_acked, 9000);
 }
 
-/// 3.3.2-4, 3.3.6-1, 3.3.6-2: data that was sent again on another subflow, and DATA_ACKed there, is still repeated where it was lost.
+/// 3.3.2-4, 3.3.6-1, 3.3.6-2: data that was sent again on another subflow, and DATA_ACKed there, is still repeated
+/// where it was lost.
 #[test]
 fn a_retransmission_stays_on_its_subflow() {
     let (mut puppet, line, second) = two();

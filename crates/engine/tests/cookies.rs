@@ -81,7 +81,7 @@ fn the_third_ack_may_be_lost_and_the_first_data_as_well() {
     }
 }
 
-/// Nothing is kept: as many connections as before, no timer, and the application hears of none.
+/// A flood of SYNs leaves no state: as many connections as before, no timer, and no event for the application.
 #[test]
 fn a_flood_of_syns_leaves_nothing_behind() {
     let mut puppet = Puppet::new(server());

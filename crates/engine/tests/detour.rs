@@ -27,7 +27,7 @@ fn pair_of(paths: u8, client_can: bool, server_can: bool) -> Pair {
     Pair::with(client, wishes(config([server_ip(0)]), server_can))
 }
 
-/// Both subflows are there; the first data has made them join.
+/// Establishes both subflows; the first data makes them join.
 fn connect(pair: &mut Pair) {
     pair.open();
     pair.run(Duration::from_millis(100));
@@ -116,7 +116,7 @@ fn without_both_hosts_every_ack_keeps_its_path_and_is_counted() {
         let stats = stats(&pair, CLIENT);
         assert_eq!(stats.acks_detoured, 0);
         assert!(stats.acks_kept > 20, "{} kept", stats.acks_kept);
-        // Who cannot says nothing; who can offers it, and answers nobody who did not.
+        // A host without the feature says nothing; a host with it offers it, and answers only an offer.
         let says = |who| seen.borrow().iter().any(|(host, s)| *host == who && !s.options.unknown().is_empty());
         assert_eq!((says(CLIENT), says(SERVER)), (client, false));
     }
@@ -138,7 +138,7 @@ fn a_middlebox_that_eats_the_offer_or_its_answer_leaves_all_as_it_was() {
     }
 }
 
-/// What a stateful middlebox does that has seen no SYN of these addresses and ports: it drops what comes.
+/// A stateful middlebox that has seen no SYN of these addresses and ports drops their packets.
 #[test]
 fn acks_that_get_lost_fall_back_to_their_own_path() {
     let play = |drops: bool| {
@@ -255,8 +255,8 @@ fn only_pure_acks_between_addresses_of_the_same_connection_are_taken() {
     assert!(pair.read[CLIENT].ends_with(b"and another"), "the connection has not noticed");
 }
 
-/// Another host behind one of the peer's addresses uses the ports of the first subflow (a second client starts to count where
-/// the first did): an ACK on the way of these addresses would be taken for one of its own.
+/// Another host behind one of the peer's addresses uses the ports of the first subflow (a second client starts to count
+/// where the first did): an ACK on the way of these addresses would be taken for one of its own.
 #[test]
 fn a_subflow_whose_ports_are_not_its_own_keeps_its_acks() {
     for clash in [false, true] {

@@ -28,7 +28,7 @@ fn host() -> Endpoint {
 /// An end of `transfer`, which knows no more than the documentation of [`Endpoint`] demands of a driver.
 struct End {
     endpoint: Endpoint,
-    /// Still to be written, if it is the client.
+    /// Data still to be written, if it is the client.
     unwritten: Payload,
     read: usize,
 }
@@ -104,14 +104,14 @@ fn transfer(length: usize, change: impl Fn(&mut Config)) -> usize {
     ends[1].read
 }
 
-/// TCP Small Queues are on in this profile, and nobody reports departures.
+/// TCP Small Queues are on in this profile, and the driver does not report departures.
 #[test]
 fn a_driver_that_only_does_its_duties_never_stalls() {
     assert!(Profile::linux().tsq.is_some());
     assert_eq!(transfer(1 << 20, |_| {}), 1 << 20);
 }
 
-/// One that says that it reports departures and does not: the sender waits, as it must.
+/// A driver that claims to report departures and does not makes the sender wait, as it must.
 #[test]
 fn small_queues_wait_for_departures() {
     assert!(transfer(1 << 20, |config| config.reports_departures = true) < 1 << 20);

@@ -1,4 +1,4 @@
-//! On a real network nothing that has to be guessed can be: an endpoint with entropy of its driver's.
+//! Unpredictability on a real network: an endpoint with entropy of its driver's.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -15,7 +15,7 @@ fn host(entropy: [u8; 32]) -> Endpoint {
     Endpoint::with_entropy(config([client_ip(0)]), &Entropy::new(entropy)).unwrap()
 }
 
-/// Opens so many connections at the same instant; their SYNs.
+/// Opens `count` connections at the same instant and returns their SYNs.
 fn syns(mut host: Endpoint, now: Instant, count: usize) -> Vec<Segment> {
     let open = |_| {
         host.open(now, client_ip(0), SocketAddr::new(server_ip(0), PORT)).unwrap();
@@ -69,8 +69,8 @@ fn keys_and_nonces_come_from_the_entropy() {
     assert!(!seen.contains(&seeded()));
 }
 
-/// S3-2 (RFC 6528 §3): a flow that is opened again begins above where it began before, by a clock of 4 µs; other flows begin
-/// anywhere.
+/// S3-2 (RFC 6528 §3): a flow that is opened again begins above where it began before, by a clock of 4 µs; other flows
+/// begin anywhere.
 #[test]
 fn the_next_incarnation_of_a_flow_begins_above_the_last() {
     let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// From the third ACK on, which has arrived, path 0 carries nothing but the `more` next segments of the client.
+/// Lets path 0 carry, beside SYNs, only the third ACK and the `more` next segments of the client.
 fn dies_after_the_handshake(pair: &mut Pair, more: u32) -> Rc<Cell<bool>> {
     let dead = Rc::new(Cell::new(true));
     let (state, mut left) = (dead.clone(), 1 + more);

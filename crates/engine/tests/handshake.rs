@@ -106,7 +106,8 @@ fn the_syn_offers_version_1_without_a_key() {
     assert_eq!(offer(&puppet.out[0]), Some(MpCapable::OFFER));
 }
 
-/// §3.1: keys are unique at their sender; one that comes back to it is a reflection, which would let HMACs be reflected.
+/// §3.1: keys are unique at their sender; one that comes back to it is a reflection, which would let HMACs be
+/// reflected.
 #[test]
 fn a_reflected_key_is_no_key() {
     let mut puppet = Puppet::new(server());
@@ -295,7 +296,8 @@ fn a_good_join_is_answered_with_hmac_and_fourth_ack() {
     assert!(puppet.read == PATTERN[..10]);
 }
 
-/// Linux resets a subflow if data out of order is the first it sees on it: the fourth ACK goes ahead of data that waits.
+/// Linux resets a subflow if data out of order is the first it sees on it: the fourth ACK goes ahead of data that
+/// waits.
 #[test]
 fn the_fourth_ack_goes_ahead_of_waiting_data() {
     let (mut puppet, first) = Puppet::accepted(server());
@@ -308,7 +310,7 @@ fn the_fourth_ack_goes_ahead_of_waiting_data() {
     assert!(sent.len() > 2 && sent[0] == 0 && sent[1..].iter().all(|length| *length > 0), "{sent:?}");
 }
 
-/// §3.2: subflow SYNs are demultiplexed by token, whatever port they go to.
+/// §3.2: subflow SYNs are demultiplexed by token, regardless of their port.
 #[test]
 fn a_join_may_go_to_a_port_nobody_listens_on() {
     let (mut puppet, _) = Puppet::accepted(server());
@@ -449,14 +451,14 @@ fn a_flood_of_half_open_joins_does_not_lock_out_an_honest_one() {
     let map = puppet.map(1, 10, 10);
     puppet.data(line, 1, &PATTERN[10..20], Some(map));
     assert!(puppet.read == PATTERN[..20]);
-    // What nobody completes is gone soon.
+    // A subflow that is not completed is gone soon.
     puppet.wait(Duration::from_secs(20));
     assert_eq!(puppet.host.subflows(puppet.id.unwrap()).len(), 2);
     assert!(puppet.events.iter().all(|event| !matches!(event, Event::SubflowClosed(_))), "{:?}", puppet.events);
 }
 
-/// A join is answered, and the flood goes on until nothing is known of it any more. Its third ACK is not reset,
-/// though no cookie is out; a minute after the flood it would be.
+/// A join is answered, and the flood goes on until nothing is known of it any more. Its third ACK is not reset, though
+/// no cookie is out; a minute after the flood it would be.
 #[test]
 fn a_join_forgotten_for_others_is_not_reset() {
     let (mut puppet, _) = Puppet::accepted(server());

@@ -1,6 +1,6 @@
 //! Strangers and liars: segments made up, changed, repeated and flooded, into both ends in every state.
 //!
-//! Whatever arrives, nothing panics, every invariant holds, memory stays bounded, and the next honest connection works.
+//! For all input, nothing panics, every invariant holds, memory stays bounded, and the next honest connection works.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// Segments seen on the wire, latest last, with the host each was for.
 type Seen = Rc<RefCell<Vec<(usize, Segment)>>>;
 
-/// Whether the wire leads there.
+/// Returns true if the wire leads there.
 fn known(flow: &FlowKey, paths: u8) -> bool {
     (0..paths).any(|path| [flow.src, flow.dst].contains(&client_ip(path)))
 }
@@ -171,7 +171,7 @@ fn assert_sound(pair: &Pair, seed: u64) {
     }
 }
 
-/// An honest connection on the same two endpoints, whatever happened to them before.
+/// Plays an honest connection on the same two endpoints, after all that happened to them before.
 fn honest(pair: &mut Pair, paths: u8, seed: u64) {
     pair.rule = Box::new(move |_, segment| known(&segment.flow, paths));
     for host in [CLIENT, SERVER] {
@@ -342,7 +342,7 @@ fn a_server_that_lost_all_subflows_lives_on_after_a_join() {
             pair.hosts[to].handle_segment(pair.now, &mut reset);
         }
     }
-    // The client joins again, and much later than the server would have waited in vain there is still a connection.
+    // The client joins again; long after the server would have given up, the connection still exists.
     pair.run(Duration::from_secs(200));
     assert_eq!(pair.hosts[SERVER].connections(), 1, "{:?}", pair.events[SERVER]);
     pair.write(SERVER, PATTERN);
@@ -418,7 +418,7 @@ fn a_closed_window_is_probed_on_every_path() {
     }
 }
 
-/// What an attacker may know who sees nothing: the addresses and ports, and roughly where the sequence numbers stand.
+/// A blind attacker may know the addresses and ports, and roughly the current sequence numbers.
 #[test]
 fn blind_segments_do_not_disturb() {
     let mut pair = Pair::new(1);
@@ -446,7 +446,7 @@ fn blind_segments_do_not_disturb() {
             // In the window, but not the next number (RFC 5961 §3.2, §4.2).
             pair.hosts[to].handle_segment(pair.now, &mut make(Flags::RST, ahead, latest.ack));
             pair.hosts[to].handle_segment(pair.now, &mut make(Flags::SYN, ahead, latest.ack));
-            // In the window, acknowledging what nobody would acknowledge now (§5.2).
+            // In the window, with an implausible acknowledgment (§5.2).
             let mut data = make(Flags::ACK, ahead, latest.ack + ((3 << 30) - chance.below(1 << 29)));
             data.payload = Payload::from_static(b"all your base are belong to us");
             data.options.dss = dss;
@@ -496,7 +496,7 @@ fn a_flood_of_syns_leaves_nothing_behind() {
         }
         assert!(pair.hosts[SERVER].connections() <= 1024);
         while pair.hosts[SERVER].poll_transmit(pair.now).is_some() {}
-        // Nobody answers the SYN/ACKs.
+        // The SYN/ACKs stay unanswered.
         pair.rule = Box::new(|_, _| false);
         pair.run(Duration::from_secs(1000));
         pair.rule = Box::new(|_, _| true);
@@ -574,7 +574,8 @@ fn plain_tcp_keeps_the_byte_of_a_window_probe() {
     assert!(pair.read[CLIENT] == PATTERN[..60_000], "{} bytes", pair.read[CLIENT].len());
 }
 
-/// A peer that repeats data on the same subflow is ahead there of where its stream is, and plain TCP would misplace bytes.
+/// A peer that repeats data on the same subflow is ahead there of where its stream is, and plain TCP would misplace
+/// bytes.
 #[test]
 fn no_fallback_once_the_two_levels_are_out_of_step() {
     let mut pair = Pair::new(1);

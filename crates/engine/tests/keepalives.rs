@@ -93,8 +93,8 @@ fn a_silent_path_is_given_up_alone() {
     assert!(pair.read[CLIENT] == PATTERN);
 }
 
-/// RFC 5482: data that is not acknowledged for so long ends the connection; one that moves, however slowly, goes on, and one
-/// that has nothing to send is not affected.
+/// RFC 5482: data that is not acknowledged for so long ends the connection; one that moves, however slowly, goes on,
+/// and one that has nothing to send is not affected.
 #[test]
 fn a_user_timeout_bounds_how_long_data_waits() {
     let timeout = Some(Duration::from_secs(30));

@@ -77,8 +77,8 @@ fn first_data_without_a_mapping_falls_back() {
     assert!(puppet.out.iter().all(|s| !s.flags.has(Flags::RST)));
 }
 
-/// §3.7: with a second subflow plain TCP is no way out: the bytes wait, unacknowledged at the data level, then the subflow
-/// is reset for middlebox interference, and the other goes on.
+/// §3.7: with a second subflow plain TCP is no way out: the bytes wait, unacknowledged at the data level, then the
+/// subflow is reset for middlebox interference, and the other goes on.
 #[test]
 fn data_without_a_mapping_is_not_data_acked_and_ends_its_subflow() {
     let (mut puppet, line) = Puppet::accepted(server());
@@ -188,8 +188,8 @@ fn an_infinite_mapping_beside_another_subflow_is_refused() {
 }
 
 /// A middlebox has put bytes behind those that a mapping covers and that fill the window. They are acknowledged on the
-/// subflow, so that nobody repeats them: plain TCP takes them, window or not, or what follows would wait behind them
-/// for ever.
+/// subflow, so that the peer does not repeat them. Plain TCP takes them, window or not; otherwise later data would wait
+/// behind them for ever.
 #[test]
 fn what_fell_out_of_a_mapping_at_the_edge_of_the_window_is_taken() {
     let (mut puppet, line) = Puppet::accepted(Config { receive_buffer: common::buffer(2000), ..server() });
@@ -252,7 +252,8 @@ fn mappings_outside_the_stream_are_refused() {
     assert!(puppet.read == PATTERN[..100]);
 }
 
-/// One segment is lost. Those behind it wait on their subflow, which counts as waiting, once: with MPTCP as with plain TCP.
+/// One segment is lost. Those behind it wait on their subflow, which counts as waiting, once: with MPTCP as with plain
+/// TCP.
 #[test]
 fn what_waits_behind_a_lost_segment_is_out_of_order() {
     for multipath in [true, false] {

@@ -1,5 +1,5 @@
-//! Very many segments out of order: all that a window admits is kept, whatever its size, and what a hostile peer can
-//! make us hold is bounded. What our own bounds drop is no sign that options are lost (RFC 8684 §3.7).
+//! Very many segments out of order: all that a window of any size admits is kept, and the memory that a hostile peer
+//! can make us hold is bounded. Data dropped by our own bounds is no sign that options are lost (RFC 8684 §3.7).
 #![allow(clippy::unwrap_used)]
 
 mod common;

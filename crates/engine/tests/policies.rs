@@ -1,4 +1,4 @@
-//! Policies of anybody's making, in combinations that no paper thought of: the data still gets through.
+//! Third-party policies, in combinations that no paper describes: the data still gets through.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -24,7 +24,7 @@ impl Scheduler for Skipper {
     }
 }
 
-/// Gives nobody a share until all that was sent is acknowledged.
+/// Gives no subflow a share until all sent data is acknowledged.
 struct Miser;
 
 impl ReceiveWindow for Miser {
@@ -35,7 +35,8 @@ impl ReceiveWindow for Miser {
     }
 }
 
-/// What was skipped is all that the acknowledgment of the rest waits for, and nothing is under way that could bring it.
+/// A skipped byte leaves although all shares are zero: the acknowledgment of the rest waits for it, and nothing is
+/// under way that could bring it.
 #[test]
 fn a_skipped_byte_leaves_though_nobody_has_a_share() {
     let mut server = config([server_ip(0)]);
@@ -69,7 +70,7 @@ impl Scheduler for Sleeper {
     }
 }
 
-/// What the old scheduler did is not held against the new one: it gets its timers, and its time.
+/// A new scheduler is not blamed for acts of the old one: it gets its own timers and its full time.
 #[test]
 fn a_new_scheduler_begins_with_a_clean_record() {
     let sleeper =
@@ -104,7 +105,8 @@ impl Scheduler for Believer {
     }
 }
 
-/// An optimistic DATA_ACK is ignored altogether (RFC 8684 §3.3.2): schedulers that learn from DATA_ACKs do not see it either.
+/// An optimistic DATA_ACK is ignored altogether (RFC 8684 §3.3.2): schedulers that learn from DATA_ACKs do not see it
+/// either.
 #[test]
 fn schedulers_do_not_see_an_optimistic_data_ack() {
     let lies = Arc::new(AtomicU64::new(0));

@@ -80,7 +80,7 @@ fn connect(pair: &mut Pair) -> Duration {
     pair.now.since(begun)
 }
 
-/// Where the connection began.
+/// Returns the path on which the connection began.
 fn began_on(pair: &Pair) -> u8 {
     let subflows = pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap());
     assert_eq!(subflows[0].id.0, 0);
@@ -177,7 +177,7 @@ fn without_any_answer_the_connection_ends() {
     assert!(pair.hosts[CLIENT].path_memory(Instant::ZERO).paths.iter().all(|path| path.silent.is_some()));
 }
 
-/// A path that refuses leaves the others; nobody waits for the delay when nothing else is under way.
+/// A path that refuses leaves the others; the next attempt does not wait for the delay when no other is under way.
 #[test]
 fn a_refused_attempt_is_not_the_end() {
     let mut pair = with(policed(config((0..2).map(client_ip)), "raced", Some(250.0)), &[20, 50]);
@@ -247,7 +247,7 @@ fn what_is_remembered_is_not_raced() {
     // 3 · 40 ms and 80 ms.
     assert_eq!(connect(&mut pair), ms(120 + 80));
     assert_eq!((began_on(&pair), offers(&log)), (1, vec![2, 1, 0]));
-    // The join repeats its SYN twice in vain.
+    // The join repeats its SYN twice without an answer.
     pair.run(Duration::from_secs(5));
     let log = watch(&mut pair, |_, path, _| path == 2);
     assert_eq!(connect(&mut pair), ms(80));

@@ -1,4 +1,5 @@
-//! Receive offload hands the endpoint many segments as one, of up to 64 KiB: everything counts as if they had come alone.
+//! Receive offload hands the endpoint many segments as one, of up to 64 KiB: everything counts as if they had come
+//! alone.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -149,8 +150,8 @@ fn bursting(config: Config, most: u64) -> Config {
     Config { burst: Some(Bytes::new(most)), ..config }
 }
 
-/// Lumps of random length over lossy paths, both ways, with and without checksums: every byte in its place, acknowledged
-/// often enough, and the sender's round-trip times stay those of the paths.
+/// Lumps of random length over lossy paths, both ways, with and without checksums: every byte in its place,
+/// acknowledged often enough, and the sender's round-trip times stay those of the paths.
 #[test]
 fn random_lumps_carry_the_stream() {
     for seed in 0..16 {

@@ -1,5 +1,5 @@
-//! What is repeated on a subflow is what was sent there (RFC 8684 §3.3.2, §3.3.6, §6), and what stays the same for as long as
-//! a connection lives.
+//! Retransmissions on a subflow repeat the bytes sent there (RFC 8684 §3.3.2, §3.3.6, §6), and the properties that stay
+//! the same for as long as a connection lives.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -11,8 +11,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A path is dead for a while in one direction; what it carried comes through on the other and is DATA_ACKed. When it is back,
-/// its subflow still has to repeat all that: the same bytes under the same numbers, with the same mapping.
+/// A path is dead for a while in one direction; what it carried comes through on the other and is DATA_ACKed. When it
+/// is back, its subflow still has to repeat all that: the same bytes under the same numbers, with the same mapping.
 #[test]
 fn a_subflow_repeats_the_same_bytes_although_they_are_data_acked() {
     for checksum in [false, true] {

@@ -1,5 +1,5 @@
-//! What RFC 8684 asks of every segment, checked on every segment of transfers over two lossy paths. Each law names its id in
-//! docs/conformance.md.
+//! Rules of RFC 8684 for every segment, checked on every segment of transfers over two lossy paths. Each names its id
+//! in docs/conformance.md.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What one host has said so far.
+/// State that one host has announced so far.
 #[derive(Default)]
 struct Speaker {
     key: Option<Key>,
@@ -63,7 +63,8 @@ impl Watch {
             assert!(!(numbered && is_short), "3.3.2-1: 64-bit numbers, 32-bit DATA_ACK: {segment:?}");
             let edge = ack + (u64::from(segment.window) << spoken.scale);
             let back = speaker.edge.map_or(0, |before| before.distance(edge));
-            // The field counts in units of the scale and is rounded down, so less than one unit is lost (RFC 7323 §2.4).
+            // The field counts in units of the scale and is rounded down, so less than one unit is lost (RFC 7323
+            // §2.4).
             assert!(back < 1 << spoken.scale, "3.3.4-1: the right edge moves back by {back}: {segment:?}");
             if back <= 0 {
                 speaker.edge = Some(edge);

@@ -32,8 +32,9 @@ fn sizes(local: IpAddr, remote: IpAddr, mtu: Option<u16>, theirs: Option<u16>) -
     (syn.options.handshake.unwrap().mss.unwrap(), sent.max().unwrap())
 }
 
-/// RFC 9293 §3.7.1: the device's MTU makes our option, the smaller of both options the segments, and a peer that names none
-/// takes 536 over IPv4 and 1220 over IPv6. (The answer has no MPTCP and no timestamps: segments hold nothing but data.)
+/// RFC 9293 §3.7.1: the device's MTU makes our option, the smaller of both options the segments, and a peer that names
+/// none takes 536 over IPv4 and 1220 over IPv6. (The answer has no MPTCP and no timestamps: segments hold nothing but
+/// data.)
 #[test]
 fn segments_fit_our_device_and_the_peer_s_option() {
     let (c4, s4) = (client_ip(0), server_ip(0));
@@ -115,7 +116,7 @@ fn reports_that_cannot_be_are_not_believed() {
     }
     puppet.pump();
     assert!(puppet.take().is_empty());
-    // Somebody wants us to send nothing but headers: 552 it is.
+    // A forged report asks for headers only: 552 is the bound.
     assert!(puppet.host.handle_too_big(puppet.now, flow, sent[0].seq, 0));
     puppet.pump();
     assert_eq!(lengths(&sent_data(&mut puppet))[0], 552 - 40 - 28);

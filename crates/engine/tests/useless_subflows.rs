@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The first byte of whatever the segment carries becomes another.
+/// Changes the first byte of the segment's payload.
 fn spoil(segment: &mut Segment) {
     let mut bytes = segment.payload.to_vec();
     if let Some(first) = bytes.first_mut() {
@@ -44,7 +44,7 @@ fn with_checksums(paths: u8) -> Pair {
 }
 
 /// Every path alters what one of the hosts sends: each subflow is reset with MP_FAIL, the client joins anew, between
-/// two pairs of addresses in turn. Both ends count, whoever sends, and neither is left waiting.
+/// two pairs of addresses in turn. Both ends count, for either sender, and neither is left waiting.
 #[test]
 fn a_connection_whose_every_path_alters_data_ends() {
     for sender in [CLIENT, SERVER] {
@@ -110,9 +110,9 @@ fn a_path_that_alters_data_is_tried_less_and_less_often() {
     assert!((4..=20).contains(&joins.get()), "{} joins", joins.get());
 }
 
-/// A regular path swallows what is large, and so times out again and again, beside a backup that works. After three
-/// repetitions in vain (RFC 9293 §3.8.3) the backup has its turn, also for a reinjection policy that calls no subflow
-/// failed.
+/// A regular path drops large packets, and so times out again and again, beside a backup that works. After three
+/// unacknowledged repetitions (RFC 9293 §3.8.3) the backup is used, also with a reinjection policy that calls no
+/// subflow failed.
 #[test]
 fn a_backup_stands_in_for_a_path_that_only_times_out() {
     for policy in ["none", "on-rto", "upstream"] {

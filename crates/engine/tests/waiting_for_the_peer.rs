@@ -1,4 +1,4 @@
-//! How long an endpoint waits for a peer that says nothing, or nothing of use.
+//! Time for which an endpoint waits for a peer that is silent, or says nothing of use.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -104,8 +104,8 @@ fn window_probes_come_at_least_as_often_as_the_longest_timeout() {
     assert!((119.0..=122.0).contains(&longest.as_secs_f64()), "{longest}");
 }
 
-/// The same of a DATA_FIN that nobody acknowledges (Linux `mptcp_set_datafin_timeout`): the connection ends within the
-/// time that fifteen timeouts take on a subflow.
+/// A DATA_FIN is repeated until the time of fifteen timeouts on a subflow is over, then the unacknowledged connection
+/// ends (Linux `mptcp_set_datafin_timeout`).
 #[test]
 fn a_data_fin_is_repeated_at_least_as_often_as_the_longest_timeout() {
     let (client, server) = with_long_timeouts();

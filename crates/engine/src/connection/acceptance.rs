@@ -1,4 +1,4 @@
-//! Which segments count: the checks of RFC 9293 §3.10.7.4, RFC 5961 and RFC 7323 §5 before anything is believed.
+//! Acceptance of segments: the checks of RFC 9293 §3.10.7.4, RFC 5961 and RFC 7323 §5 that come before all processing.
 
 use super::{Connection, Mode, is_pure_ack};
 use crate::Purpose;
@@ -36,8 +36,8 @@ impl Connection {
                 let repeated = start.filter(|start| length > 0 && start + length <= subflow.rx.rcv_nxt);
                 if let Some(start) = repeated {
                     self.stats.ack_fallbacks += u64::from(subflow.note_repeated(now, start, start + length));
-                    // The peer may have repeated it because its own view is stale: take what it acknowledges. What lies
-                    // further back than a window is nobody's repetition.
+                    // The peer may have repeated it because its own view is stale: take what it acknowledges. A segment
+                    // more than a window back is not a repetition.
                     if subflow.rx.rcv_nxt - start <= window && subflow.acceptable_ack(segment).is_some() {
                         self.take_late_data_ack(now, segment, index, shared);
                     }
@@ -112,7 +112,7 @@ impl Connection {
         self.on_reset(now, index, segment, shared);
     }
 
-    /// A SYN on a synchronised subflow: the peer has not seen our third ACK, or somebody guesses.
+    /// Answers a SYN on a synchronised subflow: the peer has not seen our third ACK, or an attacker guesses.
     pub(super) fn answer_syn(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         shared.counters.unacceptable += 1;
         let subflow = &self.subflows[index];

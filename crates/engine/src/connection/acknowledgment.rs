@@ -1,4 +1,4 @@
-//! What a segment acknowledges: at the subflow (RFC 9293, RFC 2018) and at the data level (RFC 8684 §3.3.2).
+//! Acknowledgments: of the subflow (RFC 9293, RFC 2018) and at the data level (RFC 8684 §3.3.2).
 
 use super::Connection;
 use super::sender::Sender;

@@ -1,4 +1,4 @@
-//! What the two ends tell each other of their addresses: ADD_ADDR and REMOVE_ADDR (RFC 8684 §3.4).
+//! Announcements of addresses between the two ends: ADD_ADDR and REMOVE_ADDR (RFC 8684 §3.4).
 
 use super::paths::PathManager;
 use super::{Connection, Mode, Role};

@@ -7,8 +7,8 @@
 //! target = 2 · read + 16 · MSS
 //! target = target + 2 · target · (read - before) / before
 //! ```
-//! The first line has room for what a sender in slow start sends next; the second looks ahead as far again as the rate has
-//! just grown. That is Linux 4.16 and later ([`ReceiveTuning::Proportional`]). Linux 3.14 to 4.15
+//! The first line has room for what a sender in slow start sends next; the second looks ahead as far again as the rate
+//! has just grown. That is Linux 4.16 and later ([`ReceiveTuning::Proportional`]). Linux 3.14 to 4.15
 //! ([`ReceiveTuning::Stepwise`]) has in place of the second line `target · 2` where `read` is half more than `before`,
 //! and `target · 1.5` where it is a quarter more (`tcp_rcv_space_adjust`, net/ipv4/tcp_input.c).
 //!
@@ -30,7 +30,7 @@ pub(super) struct Autotune {
     /// Read since `began`.
     read: u64,
     began: Instant,
-    /// No round trip is over sooner.
+    /// Earliest end of the round trip.
     look_at: Instant,
 }
 
@@ -41,7 +41,7 @@ const FIRST_SEGMENTS: u64 = 10;
 const SPARE_SEGMENTS: u64 = 16;
 
 impl Autotune {
-    /// From a buffer of `first` bytes to one of `most`.
+    /// Tunes a buffer from `first` to `most` bytes.
     pub(super) fn new(first: Bytes, most: Bytes, mss: u16, rule: ReceiveTuning) -> Self {
         let mss = u64::from(mss);
         Autotune {
@@ -59,7 +59,7 @@ impl Autotune {
         self.read += length;
     }
 
-    /// It is worth finding out the RTT.
+    /// Returns true if the RTT is worth finding out.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         now >= self.look_at
     }

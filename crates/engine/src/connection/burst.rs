@@ -24,7 +24,7 @@ use anabranch_wire::{Map, MpOption, Options, dss_checksum};
 /// Segments in the endpoint's queue whose mapping may yet grow.
 pub(super) struct Burst {
     subflow: SubflowId,
-    /// Where the first of them stands in the queue, and how many there are.
+    /// Position of the first segment in the queue, and number of segments.
     first: usize,
     segments: usize,
     /// First subflow and data offset.
@@ -88,7 +88,7 @@ impl Connection {
         fresh && sent.len > 0 && shared.config.burst.is_some() && self.life.mode() == Mode::Multipath
     }
 
-    /// Nothing more comes: all segments of the burst declare the mapping over all of them.
+    /// Ends the burst: all its segments declare the mapping over all of them.
     pub(super) fn close_burst(&mut self, shared: &mut Shared) {
         let Some(burst) = self.sender.burst.take() else { return };
         let Some(index) = self.subflows.position(burst.subflow) else { return };
@@ -129,7 +129,7 @@ impl Connection {
     }
 }
 
-/// Puts a mapping in the place of the one that is there.
+/// Replaces the mapping of the options.
 fn declare(options: &mut Options, map: &Map, data_fin: bool) {
     if let Some(dss) = &mut options.dss {
         dss.map = Some(*map);

@@ -1,4 +1,4 @@
-//! What must always hold; asked by the swarm after every event.
+//! Invariants of a connection; the swarm checks them after every event.
 
 use super::Connection;
 use crate::shared::Shared;

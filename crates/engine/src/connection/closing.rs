@@ -1,4 +1,4 @@
-//! How subflows and connections end: FIN, DATA_FIN, resets, MP_FASTCLOSE (RFC 8684 §3.3.3, §3.5, §3.6).
+//! End of subflows and connections: FIN, DATA_FIN, resets, MP_FASTCLOSE (RFC 8684 §3.3.3, §3.5, §3.6).
 
 use super::paths::PathManager;
 use super::timers::Timers;
@@ -146,7 +146,7 @@ impl Connection {
     pub(super) fn on_fast_close_timeout(&mut self, now: Instant, shared: &mut Shared) {
         let Life::FastClosing(closing) = &mut self.life else { return };
         let Some((subflow, receiver_key)) = self.subflows.first().zip(self.keys.remote) else {
-            // Whatever took the last subflow, nobody is left to answer.
+            // The last subflow is gone, and no answer can arrive.
             return self.finish(Event::Reset, shared);
         };
         let option = MpOption::FastClose { receiver_key };
@@ -239,7 +239,7 @@ impl Connection {
         }
     }
 
-    /// Both DATA_FINs are done: the subflows follow (RFC 8684 §3.3.3).
+    /// Closes the subflows after both DATA_FINs are done (RFC 8684 §3.3.3).
     fn close_subflows(&mut self, now: Instant, shared: &mut Shared) {
         let mut index = 0;
         while index < self.subflows.len() {
@@ -306,7 +306,8 @@ impl Connection {
         }
     }
 
-    /// The application closes one subflow of several. False if there is no such subflow, or no other.
+    /// Closes one subflow of several for the application. Returns false if there is no such subflow, or if it is the
+    /// only one.
     pub(crate) fn close_subflow(&mut self, now: Instant, index: usize, shared: &mut Shared) -> bool {
         let possible =
             self.life.mode() == Mode::Multipath && self.subflows[index].is_open() && self.subflows.open().count() > 1;

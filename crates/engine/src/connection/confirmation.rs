@@ -15,7 +15,7 @@ use anabranch_units::Instant;
 /// Progress of the wait.
 #[derive(Default)]
 pub(super) struct Confirmation {
-    /// When the peer is asked next, unless data is under way that asks it.
+    /// Time of the next probe of the peer, unless data under way serves as one.
     next: Option<Instant>,
     /// Questions without an answer.
     asked: u32,
@@ -63,7 +63,7 @@ impl Connection {
             // What the silent path carried has waited for long: a DATA_FIN has no subflow that would take it along.
             self.timers.data = Some(now);
         }
-        // A peer that lacked the keys refused whatever came.
+        // A peer that lacked the keys refused every join.
         self.paths.manager.forgive_all();
         self.join_missing(now, shared);
     }

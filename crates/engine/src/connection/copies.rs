@@ -18,7 +18,7 @@ use anabranch_policy::reinjection::{
 };
 use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
 
-/// The policy may be anybody's code: it shall not spin.
+/// Shortest pause between two calls of the policy: third-party code must not busy-loop.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(100);
 
 /// The record of sent data as policies see it.
@@ -57,7 +57,7 @@ impl Outstanding for Record<'_> {
     }
 }
 
-/// Where `dsn` stands in the stream; not before what is acknowledged.
+/// Returns the offset of `dsn` in the stream; `None` before the first unacknowledged byte.
 fn offset_of(dsn: Dsn, out: &Outgoing, idsn: Dsn) -> Option<u64> {
     let ahead = dsn.distance(idsn + 1 + out.una);
     out.una.checked_add(u64::try_from(ahead.max(0)).ok()?)

@@ -1,4 +1,4 @@
-//! What policies are shown, what the scheduler says to it, and whether that may be done.
+//! Decisions of the scheduler: the view it is given, its answer, and the check that the answer is possible.
 
 use super::indices::Indices;
 use super::sender::{Outgoing, Sender};
@@ -15,7 +15,7 @@ use anabranch_units::{Bytes, Dsn, Instant, SubflowId};
 /// A scheduler's decision, checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// The unsent data so many bytes from the front.
+    /// Unsent data, at this distance in bytes from the front.
     New(SubflowId, Bytes),
     /// A copy of the sent data at this offset.
     Copy(SubflowId, u64),
@@ -40,7 +40,7 @@ impl Outgoing {
     }
 }
 
-/// What policies may know, with `unsent` bytes of which the peer admits the first `sendable`.
+/// Builds the view for policies, with `unsent` bytes of which the peer admits the first `sendable`.
 pub(super) fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, unsent: u64, sendable: u64) -> View<'a> {
     let dsn = |offset: u64| idsn + 1 + offset;
     View {
@@ -224,7 +224,7 @@ impl Sender {
 }
 
 impl Connection {
-    /// Brings up to date what policies may know: the usable subflows, or the backups if there is no other.
+    /// Updates the view for policies: the usable subflows, or the backups if no regular one is usable.
     pub(super) fn survey(&mut self, now: Instant, shared: &Shared) {
         let may_repeat = self.may_reinject();
         if !self.sender.survey(now, &mut self.subflows, shared.config.send_buffer, may_repeat) {
@@ -242,8 +242,8 @@ impl Connection {
         verdict
     }
 
-    /// Tells whether data may leave once more under other sequence numbers. While there is no other subflow, the peer
-    /// may have become plain TCP: it takes whatever comes for what is next (RFC 8684 §3.7).
+    /// Returns true if data may leave once more under other sequence numbers. A peer with a single subflow may have
+    /// become plain TCP, and then takes all bytes that come for the next ones (RFC 8684 §3.7).
     pub(super) fn may_reinject(&self) -> bool {
         self.life.mode() == Mode::Multipath && self.subflows.peer_knows_of_join
     }

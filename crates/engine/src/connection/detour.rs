@@ -1,5 +1,5 @@
 //! Pure ACKs of one subflow on the path of another (A-ACK-MOVE): they leave with that path's addresses and their own
-//! ports, and whoever they are for finds the subflow by the ports and puts the addresses back before TCP sees them.
+//! ports, and the receiver finds the subflow by the ports and restores the addresses before TCP sees them.
 //!
 //! Not part of RFC 8684, so never against unknown peers: a host that is told to (`Config::ack_rewrite`) offers it on
 //! the SYN of a connection and agrees on the SYN/ACK, by a TCP experiment (RFC 6994). Without both, ACKs keep their
@@ -34,7 +34,7 @@ pub(super) fn is_agreed(segment: &Segment, shared: &Shared) -> bool {
 }
 
 impl Connection {
-    /// As what the next pure ACK of subflow `index` leaves if it goes another way.
+    /// Returns the flow in which the next pure ACK of subflow `index` leaves, if it takes another path.
     pub(super) fn detour(&mut self, now: Instant, index: usize, shared: &Shared) -> Option<FlowKey> {
         if self.subflows.len() < 2 || self.life.mode() != Mode::Multipath {
             return None;
@@ -84,9 +84,9 @@ impl Connection {
 }
 
 impl Connection {
-    /// A RST for the ports of subflow `id` came back as `flow` (as we would send it), between the addresses of another
-    /// subflow: our ACKs are nothing to whoever gets them there, for instance behind a NAT. Whoever forges it spoils a
-    /// detour and nothing else.
+    /// Bars the detour of subflow `id`: a RST for its ports came back as `flow` (as we would send it), between the
+    /// addresses of another subflow. The receiver there, for instance behind a NAT, does not know our ACKs. A forged
+    /// RST spoils the detour only.
     pub(crate) fn on_detour_refused(&mut self, now: Instant, id: SubflowId, flow: &FlowKey) {
         let between = |subflow: &&Subflow| (subflow.flow.src, subflow.flow.dst) == (flow.src, flow.dst);
         let via = self.subflows.iter().find(between).map(|subflow| subflow.id);

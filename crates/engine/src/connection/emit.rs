@@ -223,7 +223,7 @@ impl Connection {
         segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin });
     }
 
-    /// MP_CAPABLE of ours; with both keys if `keys`, otherwise with the one that a SYN/ACK carries.
+    /// Returns our MP_CAPABLE; with both keys if `keys`, otherwise with the key that a SYN/ACK carries.
     pub(super) fn capable(&self, keys: bool, data: Option<(u16, Option<u16>)>) -> MpCapable {
         let has_own = keys || self.role == super::Role::Server;
         MpCapable {

@@ -126,7 +126,7 @@ mod tests {
     struct Twins {
         now: Instant,
         hosts: [[Endpoint; 2]; 2],
-        /// By time of arrival and order of sending: for which host, and what.
+        /// Segments under way by time of arrival and order of sending, each with its receiving host.
         wire: BTreeMap<(Instant, u64), (usize, Segment)>,
         sent: u64,
         read: [u64; 2],
@@ -252,7 +252,7 @@ mod tests {
             }
         }
 
-        /// Until nothing is left; how much each host has read.
+        /// Plays until no data is left; returns how much each host has read.
         fn play(mut self, mut unwritten: [u64; 2]) -> ([u64; 2], u64) {
             for host in [CLIENT, SERVER] {
                 self.settle(host, &mut unwritten);

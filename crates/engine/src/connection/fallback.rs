@@ -30,18 +30,18 @@ pub(super) struct Fallback {
 enum Infinite {
     #[default]
     Never,
-    /// On the first new data segment.
+    /// Declared on the first new data segment.
     Due {
         /// The subflow offset where new data begins.
         after: u64,
         /// The first data offset that was not DATA_ACKed when MPTCP was given up.
         from: u64,
     },
-    /// It was the one at this subflow offset, and goes with it when it is repeated.
+    /// Declared on the segment at this subflow offset, and on its repetitions.
     On {
         /// Subflow offset at which the segment begins.
         start: u64,
-        /// As above.
+        /// Data offset, as in `Due`.
         from: u64,
     },
 }
@@ -136,8 +136,9 @@ impl Connection {
         !self.subflows.ever_joined && self.is_plain_at(at)
     }
 
-    /// From subflow offset `at` on it is the stream's, so both must have come equally far. They have not if the peer
-    /// repeated data on the same subflow, or sent some that was refused.
+    /// Returns true if the connection can be plain TCP from subflow offset `at` on: its only subflow and the stream
+    /// have come equally far. They have not if the peer repeated data on the same subflow, or sent some that was
+    /// refused.
     fn is_plain_at(&self, at: u64) -> bool {
         let in_order =
             self.sender.outgoing.in_order && self.receiver.in_order() && self.receiver.stream_next() + 1 == at;

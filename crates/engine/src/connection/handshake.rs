@@ -1,4 +1,4 @@
-//! How connections and subflows begin: MP_CAPABLE (RFC 8684 §3.1) and MP_JOIN (§3.2) on TCP's three-way handshake.
+//! Opening of connections and subflows: MP_CAPABLE (RFC 8684 §3.1) and MP_JOIN (§3.2) on TCP's three-way handshake.
 
 use super::detour::is_agreed;
 use super::race::Opening;
@@ -17,12 +17,12 @@ use std::net::SocketAddr;
 /// others, so that a flood of them takes no subflow's place; further ones have to do without one ([`super::resume`]).
 pub(super) const MAX_HALF_OPEN_JOINS: usize = 32;
 
-/// What became of a join request.
+/// Outcome of a join request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Accept {
-    /// It has been answered, or a subflow will.
+    /// Answered, or will be by a subflow.
     Joined,
-    /// It must be reset for this reason.
+    /// Must be reset for this reason.
     Refused(ResetReason),
 }
 
@@ -40,7 +40,7 @@ impl Connection {
         let mut connection = Connection::new(now, id, Role::Client, mode, key, shared);
         connection.paths.first_remote = Some(remote);
         if mode == Mode::Negotiating {
-            // No other connection of this host may draw the same key meanwhile (RFC 8684 §3.1).
+            // Other connections of this host must not draw the same key meanwhile (RFC 8684 §3.1).
             shared.routes.push(Route::AddToken(connection.keys.local.token(), id));
         }
         connection.start_race(now, opening, shared);
@@ -89,7 +89,7 @@ impl Connection {
         Accept::Joined
     }
 
-    /// Why no subflow of this flow, as its peer sends, may be added.
+    /// Returns the reason for which no subflow of this flow, as its peer sends, may be added.
     pub(super) fn forbids_join(&self, flow: &FlowKey, shared: &Shared) -> Option<ResetReason> {
         let closing = self.sender.outgoing.fin_acked && self.receiver.finished();
         if self.life.mode() != Mode::Multipath || closing || self.life.is_gone() {
@@ -118,7 +118,7 @@ impl Connection {
         index
     }
 
-    /// We add a subflow between these addresses.
+    /// Adds a subflow between these addresses.
     pub(super) fn join(&mut self, now: Instant, flow: FlowKey, remote: AddressId, shared: &mut Shared) {
         let own = Nonce(shared.chance.next_u32());
         let index = self.add_subflow(now, flow, Origin::Join { own, peer: None }, State::SynSent, shared);
@@ -230,7 +230,7 @@ impl Connection {
         }
     }
 
-    /// Both ends opened at once (RFC 9293 §3.5). Nobody answers MP_CAPABLE then, so what follows is plain TCP.
+    /// Handles a simultaneous open (RFC 9293 §3.5). MP_CAPABLE stays unanswered then, so the connection is plain TCP.
     fn cross_syn(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
         if self.life.mode() == Mode::Negotiating {
             self.fall_back(now, FallbackReason::SimultaneousOpen, shared);

@@ -11,7 +11,7 @@ const _: () = assert!(MAX_SUBFLOWS + MAX_HALF_OPEN_JOINS < u64::BITS as usize, "
 
 impl Indices {
     pub(super) const NONE: Indices = Indices(0);
-    /// Also those that no subflow has.
+    /// All indices, including unused ones.
     pub(super) const ALL: Indices = Indices(u64::MAX);
 
     pub(super) fn is_empty(self) -> bool {

@@ -59,7 +59,7 @@ impl Connection {
             self.sender.on_subflows_changed(now, &self.subflows);
         }
         if self.subflows[index].liveness.removal_probe.take().is_some() {
-            // The path of a withdrawn address still works: whoever withdrew it must close it (RFC 8684 §3.4.2).
+            // The path of a withdrawn address still works: the host that withdrew it must close it (RFC 8684 §3.4.2).
             self.subflows[index].liveness.potentially_failed = false;
             self.sender.on_subflows_changed(now, &self.subflows);
         }

@@ -1,7 +1,7 @@
 //! The keys of a connection (RFC 8684 §3.1), and the DSNs and mappings that follow from them.
 //!
-//! At the end the keys are overwritten with zeros, so that the memory that is given back holds neither. Whoever had
-//! them could have joined the connection while it lived, or ended it.
+//! At the end the keys are overwritten with zeros, so that the memory that is given back holds neither. With the keys
+//! an attacker could join the connection while it lives, or end it.
 //!
 //! Copies outside are not reached: registers, the stack below functions that have returned, and packets with MP_CAPABLE
 //! or MP_FASTCLOSE, in which keys cross the network in the clear.

@@ -1,4 +1,4 @@
-//! The memory that a connection takes for its data now, and when its peer last got on: for whoever has to bound either.
+//! Memory that a connection takes for its data, and time of its peer's last progress: for drivers that bound either.
 
 use super::{Connection, Mode};
 use crate::Load;

@@ -1,4 +1,4 @@
-//! Subflows lost in vain: to middleboxes that spoil what they carry, or let a handshake through and nothing more.
+//! Subflows lost without progress: to middleboxes that spoil data, or that let a handshake through and nothing more.
 //!
 //! A client joins again where a subflow was lost, and peers join for as long as they are let. Where no path lets data
 //! move that would go on without end, so losses are counted, by pair of addresses, since data last moved either way.
@@ -24,7 +24,7 @@ pub(super) struct LostSubflows {
 
 /// Losses after which a connection without hope is given up.
 const MAX_VAIN: u32 = 8;
-/// Of these, a subflow that has timed out without an acknowledgment, after a quarter of an hour, counts for so many.
+/// Weight of a subflow among these losses that timed out without an acknowledgment, after a quarter of an hour.
 const BARREN: u32 = MAX_VAIN / 2;
 /// Pairs of addresses remembered. A peer that announces ever new addresses costs no more than this.
 const MAX_PATHS: usize = 64;

@@ -80,12 +80,12 @@ pub(crate) use handshake::Accept;
 pub(crate) use race::Opening;
 pub(crate) use resume::answer_with_cookie;
 
-/// Which side of the connection this is.
+/// Side of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
-    /// It sent the first SYN.
+    /// Sender of the first SYN.
     Client,
-    /// It listened.
+    /// Listener.
     Server,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct Connection {
     /// Progress of the peer.
     progress: Progress,
     pub(crate) stats: ConnectionStats,
-    /// Nobody will ask for its statistics after it is gone.
+    /// The application has forgotten the connection: its statistics are dropped when it ends.
     pub(crate) forgotten: bool,
     reported_open: bool,
     keepalive: Option<crate::Keepalive>,
@@ -169,7 +169,7 @@ impl Connection {
         self.receiver.finished() && self.receiver.unread() == 0
     }
 
-    /// What the send buffer admits now.
+    /// Returns the bytes that the send buffer admits now.
     pub(crate) fn write_space(&self, shared: &Shared) -> usize {
         if self.sender.outgoing.fin.is_some() || self.life.is_gone() {
             return 0;
@@ -211,7 +211,7 @@ impl Connection {
         }
     }
 
-    /// No more data will be written.
+    /// Ends the stream of the application: no more data will be written.
     pub(crate) fn shutdown(&mut self) {
         self.sender.outgoing.close();
     }
@@ -237,7 +237,7 @@ impl Connection {
         self.subflows.on_departed(id, size);
     }
 
-    /// Goes on with another policy. A new scheduler learns of what there is as if it had just come about; windows stay.
+    /// Replaces a policy. A new scheduler is told of subflows and data as if they had just come about; windows stay.
     pub(crate) fn switch(&mut self, now: Instant, switch: &Switch) {
         match switch {
             Switch::Scheduler(factory) => {

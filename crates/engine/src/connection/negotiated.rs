@@ -6,9 +6,9 @@ use crate::Config;
 pub(super) struct Negotiated {
     /// DSS checksums are in use: one side requires them (RFC 8684 §3.1).
     pub(super) checksum: bool,
-    /// We forbid joins to the address and port of the initial subflow.
+    /// Denies joins to the address and port of the initial subflow.
     pub(super) deny_join_to_initial: bool,
-    /// Both ends can put the addresses of an ACK back that took another subflow's path.
+    /// Allows detours: both ends can restore the addresses of an ACK that took another subflow's path.
     pub(super) detours: bool,
     /// The peer has sent a 64-bit DSN, so DATA_ACKs have 64 bits as well (RFC 8684 §3.3.2).
     pub(super) long_dsn: bool,

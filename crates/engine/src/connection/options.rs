@@ -67,8 +67,8 @@ impl Connection {
         }
     }
 
-    /// Whether MPTCP options still get through; falls back or resets where not (RFC 8684 §3.7). False if the segment
-    /// has no meaning any more.
+    /// Checks that MPTCP options still get through; otherwise falls back or resets (RFC 8684 §3.7). Returns false if
+    /// the segment has lost its meaning.
     pub(super) fn check_negotiation(
         &mut self,
         now: Instant,

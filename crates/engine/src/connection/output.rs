@@ -1,4 +1,4 @@
-//! What leaves next: retransmissions, reinjections, new data as the scheduler says, then the ACKs that nothing carried.
+//! Choice of the next segment: retransmissions, reinjections, new data as the scheduler decides, then ACKs still due.
 
 use super::decision::{Verdict, view};
 use super::sender::Outgoing;
@@ -13,7 +13,7 @@ use anabranch_policy::reinjection::Cause;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Instant, SubflowId};
 
-/// What keeps the sender from sending.
+/// Reason for which the sender does not send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Obstacle {
     Cwnd,
@@ -22,7 +22,7 @@ enum Obstacle {
     Application,
 }
 
-/// What became of a segment of new data.
+/// Outcome of an attempt to send a segment of new data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Attempt {
     Sent,
@@ -36,7 +36,7 @@ enum Attempt {
     NothingToCopy,
 }
 
-/// What the sender waits for, and since when; and marks that live between a decision and its consequence.
+/// State between decisions: the sender's obstacle, since when, and marks that live until a decision takes effect.
 pub(super) struct Waiting {
     obstacle: Obstacle,
     since: Instant,
@@ -51,7 +51,7 @@ pub(super) struct Waiting {
 struct Piece {
     start: u64,
     length: u64,
-    /// As `Sent::flags`.
+    /// Flags, as `Sent::flags`.
     flags: u8,
     purpose: Purpose,
 }
@@ -220,7 +220,7 @@ impl Connection {
         if nothing_new && self.sender.outgoing.una == self.sender.outgoing.nxt {
             return Obstacle::Application;
         }
-        // Before anybody asks how much room there is: that is counted in full segments.
+        // Before policies ask for the room, which is counted in full segments.
         self.widen_when_old(now);
         self.survey(now, shared);
         if self.sender.views.is_empty() {
@@ -291,8 +291,7 @@ impl Connection {
         }
     }
 
-    /// Sends new data as a tail loss probe where one is due, whatever the window of congestion control says (RFC 8985
-    /// §7.3).
+    /// Sends new data as a tail loss probe where one is due, beyond the congestion window (RFC 8985 §7.3).
     fn probe_with_new_data(&mut self, now: Instant, sendable: u64, shared: &mut Shared) -> bool {
         let due = self.subflows.possible(Kind::Probing).find(|index| {
             let subflow = &self.subflows[*index];
@@ -305,7 +304,7 @@ impl Connection {
         sent
     }
 
-    /// There is nothing new to send.
+    /// Handles the lack of new data to send.
     fn drained(&mut self, now: Instant, shared: &mut Shared) -> Obstacle {
         self.rescue(now, Cause::Drained, shared);
         Obstacle::Application
@@ -445,7 +444,7 @@ impl Connection {
         Some(length)
     }
 
-    /// Nothing new can leave although a subflow has room: the reinjection policy may repeat the oldest data there.
+    /// Lets the reinjection policy repeat the oldest data on a subflow with room while no new data can leave.
     fn rescue(&mut self, now: Instant, cause: Cause, shared: &mut Shared) {
         if self.life.mode() != Mode::Multipath {
             return;
@@ -485,7 +484,8 @@ mod tests {
     use anabranch_units::Duration;
     use bytes::Bytes as Payload;
 
-    /// A stream of so many bytes, of which the peer admits those before `edge`, and a subflow for segments of 1000.
+    /// Returns a stream of `length` bytes, of which the peer admits those before `edge`, and a subflow for segments of
+    /// 1000.
     fn stream(length: usize, edge: u64) -> (Outgoing, Subflow) {
         let mut out = Outgoing::default();
         out.append(&Payload::from(vec![7; length]), length);

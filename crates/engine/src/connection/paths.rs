@@ -40,9 +40,9 @@ pub(super) struct PathManager {
     pub(super) announcements: VecDeque<Announcement>,
     /// PathTruth to the peer and not withdrawn.
     pub(super) announced: Vec<AddressId>,
-    /// Nothing may be opened to where the first SYN went: flag C, or the address was withdrawn.
+    /// No subflow may be opened to the destination of the first SYN: flag C, or the address was withdrawn.
     initial_denied: bool,
-    /// Where a subflow was lost, and when it is tried again.
+    /// Addresses between which a subflow was lost, and the times of the next attempts.
     retries: Vec<Retry>,
 }
 
@@ -53,7 +53,7 @@ struct Retry {
     remote: IpAddr,
     /// Joins in a row that carried nothing.
     failures: u32,
-    /// Not before this; `None` once that time has come.
+    /// Earliest time of the attempt; `None` once it has come.
     at: Option<Instant>,
     /// The peer called the failure permanent (RFC 8684 §3.6).
     barred: bool,
@@ -70,8 +70,8 @@ impl Paths {
         earliest([self.manager.deadline(), self.race.deadline(), self.reopening.deadline()])
     }
 
-    /// Our identifier of a subflow's address: 0 for the one that the initial subflow uses (RFC 8684 §3.2), its own for
-    /// any other.
+    /// Returns our identifier of a subflow's address: 0 for the address of the initial subflow (RFC 8684 §3.2), its own
+    /// for all others.
     pub(super) fn address_id(&self, flow: &FlowKey, locals: &Locals) -> AddressId {
         if self.initial_address.is_none_or(|initial| initial == flow.src) {
             return AddressId(0);
@@ -114,13 +114,13 @@ impl PathManager {
         self.announcements.push_back(Announcement { id, address, sent: 0, next: now });
     }
 
-    /// No subflow is tried between these addresses any more.
+    /// Bars subflows between these addresses from now on.
     pub(super) fn bar(&mut self, flow: &FlowKey) {
         let index = self.retry_index(flow);
         self.retries[index].barred = true;
     }
 
-    /// Whatever has failed on the way to this address of the peer is forgotten.
+    /// Forgets failures on the way to this address of the peer.
     pub(super) fn forgive(&mut self, remote: IpAddr) {
         self.retries.retain(|retry| retry.remote != remote);
     }
@@ -130,7 +130,7 @@ impl PathManager {
         self.retries.clear();
     }
 
-    /// This address of ours is withdrawn.
+    /// Stops announcing this address of ours, which is withdrawn.
     fn stop_announcing(&mut self, now: Instant, id: AddressId) {
         self.announcements.retain(|announcement| announcement.id != id);
         self.await_announcement(now);
@@ -256,7 +256,7 @@ impl Connection {
         }
     }
 
-    /// We have an address that we had not, or its interface works again.
+    /// Takes in a new address of ours, or one whose interface works again.
     pub(crate) fn on_address_added(&mut self, now: Instant, local: IpAddr, shared: &mut Shared) {
         if self.life.mode() != Mode::Multipath {
             return;
@@ -280,7 +280,7 @@ impl Connection {
         while let Some(index) =
             self.subflows.iter().position(|subflow| subflow.flow.src == local && subflow.is_unfinished_join())
         {
-            // Nobody waits for what is not open yet.
+            // The peer does not use the subflow before it is open.
             self.send_reset(now, index, Vec::new(), shared);
             self.bury(now, index, shared);
         }

@@ -18,9 +18,9 @@ use anabranch_wire::Echo;
 #[derive(Default)]
 #[cfg_attr(test, derive(Debug))]
 pub(super) struct Prober {
-    /// When the next round is sent; `None` while nothing is probed.
+    /// Time of the next round; `None` while no path is probed.
     next: Option<Instant>,
-    /// When the latest is judged.
+    /// Time at which the latest round is judged.
     verdict: Option<Instant>,
     unanswered: Vec<Unanswered>,
     paths: Vec<Known>,
@@ -34,7 +34,7 @@ struct Unanswered {
     at: Instant,
 }
 
-/// What probes have shown of a path.
+/// Result of the probes of a path.
 #[cfg_attr(test, derive(Debug))]
 struct Known {
     subflow: SubflowId,
@@ -48,7 +48,7 @@ struct Known {
 const PATIENCE: u64 = 8;
 /// Intervals without data after which probing ends.
 const IDLE: u64 = 10;
-/// No verdict comes sooner after a round than this.
+/// Shortest time from a round to its verdict.
 const SHORTEST_WAIT: Duration = Duration::from_millis(10);
 
 impl Prober {
@@ -88,8 +88,8 @@ impl Prober {
         known.best = Some(known.best.map_or(trip, |best| best.min(trip)));
     }
 
-    /// Ends a round: what it has shown of the open `subflows`; `interval` is the longest that a reply takes where no
-    /// round trip is known.
+    /// Ends a round and judges the open `subflows`; `interval` is the longest time that a reply takes where no round
+    /// trip is known.
     fn judge(&mut self, now: Instant, interval: Duration, subflows: &[Subflow]) -> Vec<Probe> {
         let mut round = Vec::with_capacity(subflows.len());
         for subflow in subflows.iter().filter(|subflow| subflow.is_open()) {

@@ -27,9 +27,9 @@ use std::net::{IpAddr, SocketAddr};
 pub(super) struct Race {
     /// Our address, and the pause after the attempt before.
     waiting: VecDeque<(IpAddr, Duration)>,
-    /// When the latest left.
+    /// Time at which the latest SYN left.
     latest: Instant,
-    /// When the next leaves.
+    /// Time at which the next SYN leaves.
     next: Option<Instant>,
 }
 
@@ -40,7 +40,7 @@ impl Race {
     }
 }
 
-/// Where a connection begins.
+/// Start of a connection: its first flow, and the paths to try later.
 pub(crate) struct Opening {
     /// The first SYN's flow.
     flow: FlowKey,
@@ -48,8 +48,8 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// What the policy makes of our addresses; `local` is the one that the application named.
-    /// `None` if every port there is in use.
+    /// Asks the policy for an order of our addresses; `local` is the one named by the application. Returns `None` if
+    /// all its ports are in use.
     pub(crate) fn plan(now: Instant, local: IpAddr, remote: SocketAddr, shared: &mut Shared) -> Option<Self> {
         if !shared.config.multipath {
             return Some(Opening { flow: shared.free_flow(local, remote)?, later: VecDeque::new() });
@@ -73,7 +73,7 @@ impl Opening {
     }
 }
 
-/// The paths on which a connection to `remote` could begin, the one that the application named in front.
+/// Returns the paths on which a connection to `remote` could begin; the address named by the application comes first.
 fn candidates(now: Instant, named: IpAddr, remote: SocketAddr, shared: &Shared) -> Vec<Candidate> {
     let others = shared.locals.iter().map(|(_, address)| address.ip).filter(|ip| *ip != named);
     let others = others.filter(|ip| ip.is_ipv4() == remote.is_ipv4() && !shared.down.contains(ip));
@@ -108,7 +108,7 @@ impl Connection {
         self.paths.race.next = self.paths.race.waiting.front().map(|(_, delay)| now + *delay);
     }
 
-    /// Nothing has answered so far: the next path gets its SYN.
+    /// Sends a SYN on the next path, since no path has answered so far.
     pub(super) fn on_race_deadline(&mut self, now: Instant, shared: &mut Shared) {
         self.paths.race.next = None;
         let Some(remote) = self.paths.first_remote else { return };

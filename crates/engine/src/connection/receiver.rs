@@ -12,7 +12,7 @@ pub(super) struct Receiver {
     /// Next data offset expected; one beyond the stream once the DATA_FIN counts.
     next: u64,
     ofo: Reassembly,
-    /// In order, not read yet.
+    /// Data in order, not read yet.
     ready: Pieces,
     unread: u64,
     buffer: u64,
@@ -77,7 +77,7 @@ impl Receiver {
         self.next
     }
 
-    /// Nothing is missing before what arrived.
+    /// Returns true if the received data has no gap.
     pub(super) fn in_order(&self) -> bool {
         self.ofo.is_empty()
     }
@@ -100,7 +100,7 @@ impl Receiver {
         grows
     }
 
-    /// Takes what ends at `end` whatever the window says: its subflow has acknowledged it, so nobody repeats it.
+    /// Admits data up to `end` beyond the window: its subflow has acknowledged it, so the peer does not repeat it.
     pub(super) fn admit_acknowledged(&mut self, end: u64) {
         self.admitted = self.admitted.max(end);
     }
@@ -130,7 +130,7 @@ impl Receiver {
         told < self.buffer / 2 && gain >= (2 * mss).min(self.buffer / 2)
     }
 
-    /// A data segment has arrived; counted whatever becomes of its bytes.
+    /// Counts an arrived data segment, whether its bytes are used or not.
     pub(super) fn on_segment(&mut self) {
         self.segments += 1;
     }
@@ -146,7 +146,8 @@ impl Receiver {
         self.ofo_count += 1;
     }
 
-    /// What is held out of order may have changed; `below` fragments wait on their subflow, behind one that it lost.
+    /// Records a possible change of the data held out of order; `below` fragments wait on their subflow, behind a lost
+    /// one.
     pub(super) fn note_held(&mut self, now: Instant, below: u64) {
         self.ofo_wait += now.since(self.held_since) * self.held;
         self.held_since = now;

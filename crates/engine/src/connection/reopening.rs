@@ -1,4 +1,4 @@
-//! A first path that dies with the client's keys: the connection begins anew on another path.
+//! Reopening: when the first path dies with the client's keys, the connection begins anew on another path.
 //!
 //! The keys reach the server with the third ACK, or with data that repeats them (RFC 8684 §3.1). If both are lost and
 //! the path dies, the server has half a connection. It cannot verify a join and refuses it (§3.2), and RFC 8684 has no
@@ -12,11 +12,11 @@
 //! 4. no data has left, or the application has called it replayable
 //!    ([`Endpoint::set_replayable`](crate::Endpoint::set_replayable)).
 //!
-//! The last is for a segment with the keys that is under way for longer than all that, and arrives. Our RST follows
-//! it, as does one for whatever the server answers. Should the server's application have been quicker, it has seen an
-//! empty connection if no data had left; otherwise it sees the first words twice, as it may with TCP Fast Open (RFC
-//! 7413 §2.1) and early data (RFC 8446 §8). A GET can bear that, a POST cannot (RFC 9110 §9.2.2). Unless its
-//! application allows it, a connection with data under way waits for its first path, as TCP would.
+//! The last condition covers a segment with the keys that arrives late, after all that. Our RST follows it, as does one
+//! for each answer of the server. A server's application that was quicker has seen an empty connection if no data had
+//! left; otherwise it sees the first words twice, as it may with TCP Fast Open (RFC 7413 §2.1) and early data (RFC 8446
+//! §8). A GET can bear that, a POST cannot (RFC 9110 §9.2.2). Unless its application allows it, a connection with data
+//! under way waits for its first path, as TCP would.
 //!
 //! The first-path policy says where the new connection begins. `as-listed` knows no other path, and waits.
 

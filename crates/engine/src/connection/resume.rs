@@ -1,9 +1,9 @@
-//! Handshakes of which nothing, or next to nothing, is kept until the third ACK: SYN cookies for connections (RFC 4987
-//! §3.6), deferred subflows for joins.
+//! Handshakes of which little or no state is kept until the third ACK: SYN cookies for connections (RFC 4987 §3.6),
+//! deferred subflows for joins.
 //!
 //! Resumption: what the third ACK says is made into the SYN that it followed; from there on all goes as if that had
 //! been kept. Only the RTT of the handshake is unknown without timestamps, and a SYN/ACK is not repeated: a client that
-//! does not speak first and whose third ACK is lost waits in vain, as with any SYN cookie.
+//! does not speak first and whose third ACK is lost waits without an answer, as with any SYN cookie.
 
 use super::Connection;
 use super::handshake::{acceptable_offer, find_capable, usable};
@@ -27,7 +27,7 @@ pub(crate) fn answer_with_cookie(now: Instant, syn: &Segment, shared: &mut Share
     let window = Receiver::first_size(config.receive_buffer, config.initial_receive_buffer, config.profile.mss).get();
     let mut answer = syn_ack(now, syn, cookie.terms, cookie.iss, window, shared);
     let offer = find_capable(syn).filter(|capable| config.multipath && acceptable_offer(capable));
-    // With all tokens taken it is plain TCP: no other connection may have the token (RFC 8684 §3.1).
+    // With all tokens taken it is plain TCP: two connections must not share a token (RFC 8684 §3.1).
     let key = cookie.keys.iter().copied().find(|key| offer.is_some() && !shared.tokens.contains_key(&key.token()));
     if let (Some(offer), Some(_)) = (offer, key) {
         answer.options.push_mptcp(MpOption::Capable(MpCapable {

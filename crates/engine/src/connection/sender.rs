@@ -52,14 +52,14 @@ pub(super) struct Outgoing {
     pub(super) buffer: SendBuffer,
     /// Written, never sent.
     pub(super) unsent: RangeSet,
-    /// To be sent again on another subflow.
+    /// Data to be sent again on another subflow.
     pub(super) reinject: Reinjections,
     pub(super) log: SentLog,
     /// First offset not DATA_ACKed.
     pub(super) una: u64,
-    /// After the highest offset ever sent.
+    /// End of the highest data ever sent.
     pub(super) nxt: u64,
-    /// After the last offset the peer admits.
+    /// End of the data that the peer admits.
     pub(super) edge: u64,
     /// The largest window it ever advertised.
     pub(super) largest_window: u64,
@@ -302,8 +302,8 @@ impl Sender {
         }
     }
 
-    /// Nothing new can leave although a subflow has room: asks the reinjection policy. Returns the oldest data if it is
-    /// to be repeated, where, and why.
+    /// Asks the reinjection policy when no new data can leave although a subflow has room. Returns the oldest data if
+    /// it is to be repeated, with the subflow and the reason.
     pub(super) fn rescue(
         &mut self,
         now: Instant,
@@ -368,7 +368,7 @@ mod tests {
 
     const NOW: Instant = Instant::ZERO;
 
-    /// A stream of so many bytes, none of them sent.
+    /// Returns a stream of `length` bytes, none of them sent.
     fn written(length: usize) -> Outgoing {
         let mut out = Outgoing::default();
         out.append(&Payload::from(vec![7; length]), length);
@@ -379,7 +379,7 @@ mod tests {
         Subflow::sample(number, Duration::from_millis(20))
     }
 
-    /// Also what lies beyond a hole that a scheduler has left.
+    /// Acknowledgments of data never sent are lies, also those beyond a hole that a scheduler has left.
     #[test]
     fn acknowledgments_of_what_was_never_sent_are_lies() {
         let mut out = written(3000);

@@ -10,9 +10,9 @@ use anabranch_wire::{DataSeq, Dss, Map, ResetReason, Segment};
 /// Place of a segment's bytes at the data level, as far as its own DSS tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Placing {
-    /// As the table of mappings says; in plain TCP, where the subflow's order says.
+    /// Found in the table of mappings; in plain TCP, by the subflow's order.
     ByTable,
-    /// At this data offset: the segment is next and carries its mapping.
+    /// Found at this data offset: the segment is next and carries its mapping.
     At(u64),
     /// Nowhere: there was no room for the mapping that it carries, so the bytes are not kept either.
     Refused,

@@ -13,7 +13,7 @@ use anabranch_units::{Bytes, Instant, SubflowSeq};
 use std::net::IpAddr;
 
 impl Sender {
-    /// No packet of a subflow is larger than this for a while. False if none was.
+    /// Limits the packets of a subflow to this size for a while. Returns false if none was larger.
     fn narrow(&mut self, now: Instant, subflow: &mut Subflow, mtu: u16, plain: bool) -> bool {
         let before = subflow.tx.path_mtu;
         if before.is_some_and(|path| path.mtu < mtu) {

@@ -20,7 +20,7 @@ use std::ops::{Deref, Index, IndexMut};
 #[derive(Default)]
 pub(crate) struct Subflows {
     list: Vec<Subflow>,
-    /// Beside each of `list`, the words that are asked for most.
+    /// Frequently used facts of each of `list`, in the same order.
     briefs: Vec<Brief>,
     /// Members of each kind, as at the latest look.
     sets: [Indices; KINDS],
@@ -75,7 +75,7 @@ pub(super) enum Kind {
 
 const KINDS: usize = Kind::Narrowed as usize + 1;
 
-/// Who works things out again after a change, each at moments of its own.
+/// Users of derived values, each of which recomputes its own at its own time.
 #[derive(Clone, Copy)]
 pub(super) enum Reader {
     Kinds,
@@ -90,9 +90,9 @@ const READERS: usize = 5;
 /// Subflows that may have changed.
 #[derive(Default)]
 struct Marks {
-    /// Since the last look at this.
+    /// Subflows that may have changed since the last look at this.
     fresh: Indices,
-    /// Since each reader has looked.
+    /// Subflows that may have changed since each reader has looked.
     unread: [Indices; READERS],
 }
 
@@ -225,8 +225,8 @@ impl Subflows {
         !self.possible(Kind::Busy).any(|index| !self.list[index].tx.is_at_rest())
     }
 
-    /// The subflows that policies are shown: the usable ones, or the backups if there is no other. A connection whose
-    /// only subflows have failed goes on using them: there is nothing better.
+    /// Returns the subflows that policies are shown: the usable ones, or the backups if no regular one is usable. If
+    /// all subflows have failed, the connection goes on using them.
     pub(super) fn eligible(&mut self) -> Indices {
         let preferred = [Kind::Regular, Kind::Backup, Kind::Measured].into_iter();
         preferred.map(|kind| self.all(kind)).find(|set| !set.is_empty()).unwrap_or(Indices::NONE)
@@ -254,7 +254,7 @@ impl Subflows {
         there < limit.min(MAX_SUBFLOWS)
     }
 
-    /// Tells whether no other subflow to this peer, of whatever connection, has the ports of `flow`.
+    /// Returns true if the ports of `flow` are used by a single subflow to this peer, over all connections.
     pub(super) fn owns_ports(&self, flow: &FlowKey, demux: &Demux) -> bool {
         let of_peer = |flow: &FlowKey| self.list.iter().any(|subflow| subflow.flow.dst == flow.dst);
         demux.with_ports(flow).iter().all(|(other, _)| other == flow || !of_peer(other))
@@ -440,7 +440,7 @@ mod tests {
         assert!(subflows.all(Kind::Acknowledging).is_empty());
     }
 
-    /// Usable ones first, then backups, then whatever is open.
+    /// Usable ones first, then backups, then all open ones.
     #[test]
     fn failed_subflows_are_shown_where_there_is_nothing_better() {
         let mut subflows = two();

@@ -55,8 +55,8 @@ impl Sender {
         }
     }
 
-    /// Nothing more leaves now. Sets the alarm of those that pacing holds back; tells those with room that they have
-    /// too little to send, so that what they deliver is not taken for what the path can.
+    /// Ends a round of sending. Sets the alarm of subflows that pacing holds back. Marks those with room as
+    /// application-limited, so that their delivery rate is not taken for the path's capacity.
     pub(super) fn settle_pacing(&self, now: Instant, subflows: &mut Subflows) {
         let paced = self.congestion.is_model_based();
         let changed = subflows.take_changed(Reader::Pacing);

@@ -1,4 +1,4 @@
-//! What happens without a segment: timeouts of subflows and of the connection.
+//! Timeouts of subflows and of the connection.
 
 use super::subflows::Kind;
 use super::{Connection, Life, Mode, Role};
@@ -27,8 +27,7 @@ pub(super) struct Timers {
     pub(super) ask_again: Option<Instant>,
     /// The reinjection policy wants to be woken.
     pub(super) reinjection: Option<Instant>,
-    /// No subflow is left and the connection waits for a new one; or all data is through and it waits for the last
-    /// FINs.
+    /// Deadline of a connection without subflows for a new one, or of one with all data delivered for the last FINs.
     pub(super) abandoned: Option<Instant>,
     /// Plain TCP: everything is closed, and a repeated FIN may still arrive.
     pub(super) time_wait: Option<Instant>,
@@ -108,11 +107,11 @@ const JOIN_RETRIES: u32 = 3;
 /// three seconds.
 const SILENT_SYNS: u32 = 2;
 
-/// How long we wait for the fourth ACK of a join.
+/// Longest wait for the fourth ACK of a join.
 const CONFIRMATION_LIMIT: Duration = Duration::from_secs(30);
 
 impl Connection {
-    /// When to call `on_deadline`: worked out from all timers, however long that takes.
+    /// Returns the time at which to call `on_deadline`, computed from all timers without a cache.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let subflows =
             |first| self.subflows.iter().fold(first, |first, it| it.add_timers(first, self.keepalive.as_ref()));
@@ -129,7 +128,8 @@ impl Connection {
         first
     }
 
-    /// The earliest timer of the connection's own. `Err` if no other counts.
+    /// Returns the earliest timer of the connection itself, or as `Err` the only timer that counts, once the connection
+    /// is gone or fast-closing.
     fn own_deadline(&self) -> Result<Earliest, Option<Instant>> {
         match &self.life {
             Life::Gone(_) => return Err(None),
@@ -140,7 +140,7 @@ impl Connection {
         Ok(first.and(self.acks.prober.deadline()).and(self.life.confirmation_deadline()))
     }
 
-    /// As `next_deadline`; the end of TIME-WAIT is put off to a moment that it shares with others.
+    /// Returns the same as `next_deadline`; the end of TIME-WAIT is put off to a moment that it shares with others.
     pub(crate) fn relaxed_deadline(&mut self) -> Option<Instant> {
         let grain = TIME_WAIT_GRAIN.as_nanos();
         let shared = |at: Instant| Instant::from_nanos(at.as_nanos().next_multiple_of(grain));
@@ -232,7 +232,7 @@ impl Connection {
         }
     }
 
-    /// Nothing has been heard on subflow `index` for long: is the peer there?
+    /// Probes a peer that has been silent on subflow `index`, or gives the subflow up after too many probes.
     fn keep_alive(&mut self, now: Instant, index: usize, keepalive: Keepalive, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
         if subflow.liveness.keepalives >= keepalive.probes {
@@ -243,7 +243,8 @@ impl Connection {
         self.send_window_probe(now, index, shared);
     }
 
-    /// Subflow `index` is given up: if it is the last, that is what the connection ends of, should no other come.
+    /// Records `why` as the reason the connection ended, if subflow `index` is the last one. An earlier reason stays;
+    /// a new subflow clears it.
     pub(super) fn end_of_last(&mut self, index: usize, why: Ended) {
         if self.subflows.len() == 1 && index == 0 {
             self.stats.ended.get_or_insert(why);
@@ -251,9 +252,9 @@ impl Connection {
     }
 
     /// Probes the peer's window on each subflow: the path of the fastest may be the one that has died. A peer may keep
-    /// its window closed as long as it answers (RFC 9293 §3.8.6.1); one that does not is gone. One that answers
-    /// elsewhere has not heard, or its update was lost: until something comes, this subflow is as good as none, and a
-    /// backup gets its turn.
+    /// its window closed as long as it answers (RFC 9293 §3.8.6.1); a silent one is gone. If it answers on other
+    /// subflows, the probe or its answer was lost here: until a segment arrives, this subflow counts as potentially
+    /// failed and a backup may be used.
     fn probe_windows(&mut self, now: Instant, shared: &mut Shared) {
         let most = shared.config.profile.max_consecutive_rtos;
         let answers = |subflow: &Subflow| subflow.is_open() && subflow.liveness.unanswered_probes == 0;
@@ -319,9 +320,9 @@ impl Connection {
         self.on_unanswered(now, shared);
     }
 
-    /// Subflow `index` repeats in vain. Policies may leave it what it carries, but while another works it is none of
-    /// those that they choose from: a backup gets its turn (RFC 8684 §3.3.8), and its part of the window goes to the
-    /// others. RFC 9293 §3.8.3 wants another route looked for after R1 repetitions.
+    /// Marks subflow `index`, whose repetitions stay unacknowledged, as potentially failed while another subflow works.
+    /// A backup may then be used (RFC 8684 §3.3.8), and its part of the window goes to the others. RFC 9293 §3.8.3
+    /// demands another route after R1 repetitions.
     fn pass_over(&mut self, now: Instant, index: usize) {
         let others = self.subflows.iter().enumerate().any(|(other, subflow)| other != index && subflow.is_usable());
         if self.life.mode() == Mode::Multipath && others && self.subflows[index].is_usable() {
@@ -381,7 +382,7 @@ impl Connection {
         }
     }
 
-    /// Data waits too long for its DATA_ACK: repeat the oldest, whatever carried it.
+    /// Repeats the oldest data without a DATA_ACK after a data-level timeout, on any subflow.
     fn on_data_timeout(&mut self, now: Instant, shared: &mut Shared) {
         let bare = |subflow: &Subflow| subflow.liveness.bare_acks > 0 && !subflow.is_acknowledged_by_proxy(now);
         if self.subflows.first().is_some_and(bare) && self.can_fall_back() {
@@ -432,10 +433,10 @@ impl Connection {
         self.arm_data_timer(now, shared);
     }
 
-    /// Repeats the DATA_FIN on subflow `index`. Where it was in vain before, the peer is asked as well whether it is
-    /// there, since an ACK whose options are lost on the way wants no answer. If it is, and the DATA_FIN comes to
-    /// nothing again and again, the subflow's FIN says the same: without its options it is the end of a stream of plain
-    /// TCP, to which the peer falls back (RFC 8684 §3.7). With all data DATA_ACKed the two may be combined (§3.3.3).
+    /// Repeats the DATA_FIN on subflow `index`. After earlier unanswered ones it also probes whether the peer is alive,
+    /// since an ACK whose options are lost on the way needs no answer. If the peer answers but the DATA_FIN repeatedly
+    /// has no effect, the subflow's FIN replaces it: without options it ends a stream of plain TCP, to which the peer
+    /// falls back (RFC 8684 §3.7). With all data DATA_ACKed the two may be combined (§3.3.3).
     fn repeat_data_fin(&mut self, now: Instant, index: usize, fin: u64, shared: &mut Shared) {
         let asked = self.timers.data_backoff > FINS_BEFORE_ASKING + 1;
         let subflow = &mut self.subflows[index];

@@ -1,4 +1,4 @@
-//! Watches the scheduler, which may be anybody's code: it shall not starve the connection, and not spin.
+//! Guards the connection against schedulers that starve it or busy-loop.
 //!
 //! An impossible answer is found where it is given. What only time shows is found here: the first unsent byte could
 //! have left, and the scheduler has left it for longer than any subflow would take to notice a loss (what tail loss
@@ -11,20 +11,20 @@ use crate::{Event, Misconduct};
 use anabranch_policy::SubflowView;
 use anabranch_units::{Duration, Instant};
 
-/// What is remembered between two decisions.
+/// State kept between two decisions.
 #[derive(Debug, Default)]
 pub(super) struct Watchdog {
-    /// Since when the scheduler could have sent the first unsent byte and has not.
+    /// Time since which the scheduler could have sent the first unsent byte and has not.
     since: Option<Instant>,
-    /// It had itself woken this often in a row, and nothing left.
+    /// Number of consecutive wake-ups by the scheduler without a segment.
     futile: u32,
     /// The scheduler's own timer brought it here.
     woken: bool,
 }
 
-/// So often in a row may a scheduler have itself woken for nothing, and at once again. Then only what happens wakes it.
+/// Limit on consecutive immediate wake-ups for nothing. Beyond it, only events wake the scheduler.
 const MAX_FUTILE: u32 = 64;
-/// No wait is too short from here on, however fast the paths are.
+/// Wait that counts as too short, for paths of any speed.
 const SHORT: Duration = Duration::from_micros(10);
 
 impl Watchdog {
@@ -45,7 +45,7 @@ impl Watchdog {
         self.woken = false;
     }
 
-    /// Since when the scheduler could have sent the first unsent byte.
+    /// Returns the time since which the scheduler could have sent the first unsent byte.
     pub(super) fn waiting_since(&mut self, now: Instant) -> Instant {
         *self.since.get_or_insert(now)
     }
@@ -71,8 +71,8 @@ impl Watchdog {
     }
 }
 
-/// How long the scheduler may leave the first unsent byte although it could leave: as long as the most patient subflow
-/// takes to notice a loss.
+/// Longest time for which the scheduler may hold back a first unsent byte that could leave: the largest RTO of all
+/// subflows.
 pub(super) fn patience(views: &[SubflowView]) -> Duration {
     views.iter().map(|view| view.rto).max().unwrap_or(Duration::ZERO)
 }

@@ -31,14 +31,14 @@ use anabranch_units::{Duration, Instant, Key, Secret, SubflowSeq};
 use anabranch_wire::{FlowKey, Segment};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// One handshake that is answered without a trace: its keys are overwritten with zeros when it is dropped.
+/// Handshake that is answered without a trace: its keys are overwritten with zeros when it is dropped.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Cookie {
     /// Our initial sequence number.
     pub(crate) iss: SubflowSeq,
     /// Our key, the first of these whose token is free.
     pub(crate) keys: [Key; 3],
-    /// As far as they can be said.
+    /// Terms, as far as a cookie can encode them.
     pub(crate) terms: Terms,
 }
 
@@ -87,7 +87,7 @@ impl Cookies {
         self.last_sent.is_some_and(|sent| period(now) <= period(sent) + 1)
     }
 
-    /// A number that depends on the flow, and that nobody else can foretell.
+    /// Returns a number that depends on the flow and that outsiders cannot predict.
     pub(crate) fn place(&self, flow: &FlowKey) -> usize {
         first_word(&self.secret.digest(&message(flow, SubflowSeq::new(0), 0, PLACE))) as usize
     }

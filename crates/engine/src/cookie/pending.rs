@@ -1,8 +1,8 @@
-//! Joins that were answered and of which no subflow is made yet.
+//! Joins that were answered and have no subflow yet.
 //!
 //! The third ACK of a join holds an HMAC over both nonces and neither of the nonces nor the token (RFC 8684 §3.2), so
 //! that a join cannot go without any memory. What it takes is kept in a table of fixed size, as in Linux: a flood
-//! overwrites, and nobody outside can tell which flows share a place.
+//! overwrites entries, and outsiders cannot tell which flows share a place.
 
 use super::{Cookies, Terms};
 use anabranch_units::{Duration, Instant, Nonce, SubflowSeq};
@@ -11,7 +11,7 @@ use anabranch_wire::{FlowKey, JoinSyn};
 /// A join whose third ACK has not come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingJoin {
-    /// As its peer sends.
+    /// Flow, as its peer sends.
     pub(crate) flow: FlowKey,
     /// The peer's initial sequence number.
     pub(crate) isn: SubflowSeq,

@@ -84,13 +84,13 @@ impl Terms {
 
 /// Meaning of the lowest bits of a timestamp.
 const STAMPS: u32 = 32;
-/// In the place of a window scale, of which 14 is the largest (RFC 7323 §2.3).
+/// Code for no window scale, of which 14 is the largest (RFC 7323 §2.3).
 const NO_SCALE: u8 = 15;
 const MAX_SHIFT: u8 = 14;
 /// IPv4's least (RFC 9293 §3.7.1), IPv6's least, tunnels, PPPoE, Ethernet, large frames.
 const FINE_MSS: [u16; 16] =
     [536, 966, 1160, 1220, 1260, 1300, 1320, 1340, 1360, 1380, 1400, 1420, 1440, 1452, 1460, 8940];
-/// As Linux has them for IPv4; 1440 is IPv6's on Ethernet.
+/// MSS values of Linux for IPv4; 1440 is IPv6's on Ethernet.
 const COARSE_MSS: [u16; 4] = [536, 1300, 1440, 1460];
 /// SACK-permitted and window scale of clients without timestamps. Windows, which has none by default, scales by 8.
 const OPTION_SETS: [(bool, Option<u8>); 4] = [(false, None), (true, None), (true, Some(2)), (true, Some(7))];

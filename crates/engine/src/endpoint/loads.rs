@@ -10,7 +10,7 @@ impl Endpoint {
         self.get(id).map(Connection::load)
     }
 
-    /// From now on [`Endpoint::poll_changed`] tells whose load may have changed.
+    /// Starts recording connections whose load may have changed, for [`Endpoint::poll_changed`].
     pub fn watch_loads(&mut self) {
         self.changed.get_or_insert_default();
     }

@@ -18,17 +18,17 @@ enum Resumed {
     Forbidden,
 }
 
-/// Allowance of resets to strangers (RFC 9293 §3.10.7.1 wants one for each; who floods us with what belongs to
-/// nothing shall not have us flood others).
+/// Allowance of resets to strangers (RFC 9293 §3.10.7.1 wants one for each; who floods us with what belongs to nothing
+/// shall not have us flood others).
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     left: u32,
-    /// When the allowance began to count.
+    /// Time at which the allowance began to count.
     since: Option<Instant>,
 }
 
 impl Refusals {
-    /// Tells whether one more may leave, of so many per second.
+    /// Returns true if one more refusal may leave, of `per_second` in each second.
     fn admits(&mut self, now: Instant, per_second: Option<u32>) -> bool {
         let Some(per_second) = per_second else { return true };
         if self.since.is_none_or(|since| now.since(since) >= Duration::from_secs(1)) {
@@ -75,7 +75,7 @@ impl Endpoint {
         self.refuse_stranger(now, segment);
     }
 
-    /// A segment that nobody knows anything of.
+    /// Refuses a segment that belongs to no known flow.
     fn refuse_stranger(&mut self, now: Instant, segment: &Segment) {
         self.shared.counters.unknown_flow += 1;
         let came_as = segment.flow.reversed();
@@ -92,7 +92,7 @@ impl Endpoint {
         self.shared.locals.contains(address)
     }
 
-    /// A SYN; false if it is for nobody.
+    /// Handles a SYN; returns false if no listener wants it.
     fn handle_syn(&mut self, now: Instant, syn: &Segment) -> bool {
         let join = syn.options.mptcp().iter().find_map(|option| match option {
             MpOption::JoinSyn(join) => Some(*join),

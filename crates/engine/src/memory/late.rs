@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 
 /// SYNs whose answers may come. The oldest makes room.
 const MAX_WAITING: usize = 64;
-/// Later answers belong to a SYN that nobody remembers; RFC 6298 §2.4 allows an upper bound of 60 s on timeouts.
+/// Time for which a late answer to a SYN is still attributed to it; RFC 6298 §2.4 allows an upper bound of 60 s on
+/// timeouts.
 const AWAITED: Duration = Duration::from_secs(60);
 
 /// SYNs that have lost.
@@ -19,10 +20,10 @@ pub(super) struct LateAnswers {
     waiting: VecDeque<Loser>,
 }
 
-/// One of them, sent once.
+/// SYN of a lost race, sent once.
 struct Loser {
     flow: FlowKey,
-    /// Acknowledgment of its answer, which nobody off the path can guess.
+    /// Acknowledgment of its answer, which attackers off the path cannot guess.
     ack: SubflowSeq,
     sent: Instant,
 }

@@ -50,11 +50,11 @@ const AVOIDED: Duration = FIRST_PAUSE;
 /// Ways for a connection to offer MPTCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Offer {
-    /// Nothing speaks against it.
+    /// No known problem.
     Usual,
-    /// With one SYN: earlier ones were lost.
+    /// Offered on one SYN only: earlier ones were lost.
     Once,
-    /// Not at all.
+    /// Not offered.
     Never,
 }
 
@@ -75,9 +75,9 @@ struct Record {
     measured: Option<Measured>,
     /// A SYN/ACK came without MP_CAPABLE; kept until then.
     stripped: Option<Instant>,
-    /// One came with it; kept until then.
+    /// A SYN/ACK came with MP_CAPABLE; kept until then.
     capable: Option<Instant>,
-    /// Nothing answered; avoided until then.
+    /// The path did not answer; it is avoided until then.
     silent: Option<Instant>,
 }
 
@@ -132,7 +132,7 @@ impl Memory {
         record.capable = Some(now + KEPT);
     }
 
-    /// One was answered by a SYN/ACK without MP_CAPABLE.
+    /// Records that an offer was answered by a SYN/ACK without MP_CAPABLE.
     pub(crate) fn on_offer_stripped(&mut self, now: Instant, flow: &FlowKey) {
         let record = self.record(flow);
         record.stripped = Some(now + KEPT);
@@ -155,7 +155,7 @@ impl Memory {
         record.measured = Some(Measured { rtt, rate: rate.max(before), loss, until: now + KEPT });
     }
 
-    /// Nothing has answered there for several timeouts.
+    /// Records that the path has not answered for several timeouts.
     pub(crate) fn on_silence(&mut self, now: Instant, flow: &FlowKey) {
         self.record(flow).silent = Some(now + AVOIDED);
     }
@@ -218,7 +218,7 @@ impl Memory {
 }
 
 impl Record {
-    /// When the last of what it says loses its meaning.
+    /// Returns the time at which the last fact expires.
     fn until(&self) -> Option<Instant> {
         let (hole, measured) = (self.hole.map(|hole| hole.until), self.measured.map(|measured| measured.until));
         [hole, measured, self.stripped, self.capable, self.silent].into_iter().flatten().max()

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! One line per path: our address, the peer's, and facts in any order. `…_ms` is the time for which a fact will still
-//! be kept, `rtt_age_ms` the age of the measurements. A time is counted from the moment of writing: whoever reads the
-//! text later says how much has passed since ([`PathMemory::aged`]). Facts that are too old by then are left out.
+//! be kept, `rtt_age_ms` the age of the measurements. A time is counted from the moment of writing: a later reader adds
+//! the time since then ([`PathMemory::aged`]). Facts that are too old by then are left out.
 
 use super::{Hole, KEPT, Measured, Memory, Record};
 use anabranch_units::{Duration, Instant, Rate};
@@ -18,7 +18,7 @@ use std::str::FromStr;
 /// Facts about paths, apart from the endpoint that found them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PathMemory {
-    /// In the order of their addresses.
+    /// Records, in the order of their addresses.
     pub paths: Vec<PathRecord>,
 }
 
@@ -39,9 +39,9 @@ pub struct PathRecord {
     pub loss: f64,
     /// A SYN/ACK came without MP_CAPABLE; remembered for so long.
     pub stripped: Option<Duration>,
-    /// One came with it; remembered for so long.
+    /// Time for which a SYN/ACK with MP_CAPABLE is still remembered.
     pub capable: Option<Duration>,
-    /// Nothing answered; avoided for so long.
+    /// Time for which the path is still avoided because it did not answer.
     pub silent: Option<Duration>,
     /// SYNs with MP_CAPABLE vanish; none is sent for so long, which may be over. The second is the latest pause.
     pub hole: Option<(Duration, Duration)>,
@@ -61,7 +61,7 @@ pub enum MemoryError {
     Fact {
         /// The number of the line, from 1.
         line: usize,
-        /// What stands there.
+        /// Word that was found.
         word: String,
     },
     /// A fact needs another beside it.
@@ -69,9 +69,9 @@ pub enum MemoryError {
     Missing {
         /// The number of the line, from 1.
         line: usize,
-        /// What is missing.
+        /// Fact that is missing.
         fact: &'static str,
-        /// What needs it.
+        /// Fact that needs it.
         beside: &'static str,
     },
 }

@@ -178,7 +178,7 @@ fn an_end_beyond_the_number_line_is_ignored() {
 }
 
 proptest! {
-    /// Positions are in units of so many bytes that neighbours are joined, or that they are not.
+    /// Positions are in units of bytes, small enough that neighbours are joined or large enough that they are not.
     #[test]
     fn agrees_with_an_array_of_units(
         ops in prop::collection::vec((0u8..5, 0u64..120, 1u64..30), 1..120),

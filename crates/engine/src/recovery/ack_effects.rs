@@ -1,4 +1,4 @@
-//! What one ACK delivered: gathered while the scoreboard changes, read once it has.
+//! Effects of one ACK: gathered while the scoreboard changes, read once it has.
 
 use anabranch_units::{Duration, Instant};
 
@@ -36,7 +36,7 @@ pub(super) struct AckEffects {
     latest: Option<Latest>,
 }
 
-/// Of what an ACK delivers, the transmission that left last: what it noted then.
+/// Departure record of the transmission that left last, of those that an ACK delivers.
 #[derive(Clone, Copy)]
 struct Latest {
     order: u64,
@@ -106,7 +106,8 @@ impl AckEffects {
         self.acknowledged.is_some()
     }
 
-    /// What the latest sent segment that this ACK delivers noted when it left, for a sample of the delivery rate.
+    /// Returns the departure record of the latest sent segment that this ACK delivers, for a sample of the delivery
+    /// rate.
     pub(super) fn latest(&self) -> Option<(Departure, Instant, bool)> {
         self.latest.map(|latest| (latest.departure, latest.sent_at, latest.limited))
     }

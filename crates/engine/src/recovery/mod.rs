@@ -5,10 +5,11 @@
 //! retransmission timeout (RFC 6298) and, with SACK, the tail loss probe (RFC 8985 §7). How much may be in flight is
 //! the congestion control's business; this module reports, and says what to send again first.
 //!
-//! Where we differ: on a timeout everything not SACKed is lost, also what RFC 8985 §6.3 would spare for having been sent
-//! within the last round trip. RFC 6675's count is in segments rather than bytes, and its `NextSeg` rules 3 and 4
+//! Where we differ: on a timeout everything not SACKed is lost, also what RFC 8985 §6.3 would spare for having been
+//! sent within the last round trip. RFC 6675's count is in segments rather than bytes, and its `NextSeg` rules 3 and 4
 //! (retransmitting what may not be lost) are absent, as in Linux. The reordering timer is set for RACK.segment's own
-//! contemporaries, at most a reordering window later than the RFC's maximum over all candidates, which would cost a walk.
+//! contemporaries, at most a reordering window later than the RFC's maximum over all candidates, which would cost a
+//! walk.
 //!
 //! An ACK costs O(what it changes): blocks are looked up once, lost segments are found at the head of a list.
 
@@ -37,7 +38,7 @@ use scoreboard::Scoreboard;
 pub use scoreboard::{FIN, Sent};
 use timers::Timers;
 
-/// Which rules apply.
+/// Rules of loss recovery that apply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// Both ends sent SACK-permitted (RFC 2018).
@@ -57,27 +58,27 @@ pub struct Config {
     pub max_rto: Duration,
 }
 
-/// Where the sender stands (Linux `tcp_ca_state`).
+/// State of the sender (Linux `tcp_ca_state`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
-    /// Nothing unusual.
+    /// No loss or reordering suspected.
     Open,
     /// Something was SACKed, or ACKs repeat, but nothing counts as lost.
     Disorder,
     /// Fast recovery, until all that was sent before it is acknowledged.
     Recovery,
-    /// After a timeout, until all that was sent before it is acknowledged.
+    /// Recovery after a timeout, until all that was sent before it is acknowledged.
     Loss,
 }
 
-/// What an arriving ACK says, in offsets.
+/// Contents of an arriving ACK, in offsets.
 #[derive(Clone, Copy, Debug)]
 pub struct AckIn<'a> {
     /// Cumulative acknowledgement; the caller has rejected one beyond `snd_nxt`.
     pub ack: u64,
     /// SACK blocks in the order of the option, `start < end`, without the DSACK.
     pub sack: &'a [(u64, u64)],
-    /// What the peer received twice (RFC 2883).
+    /// Range that the peer received twice (RFC 2883).
     pub dsack: Option<(u64, u64)>,
     /// Meets RFC 5681 §2's definition of a duplicate ACK. Only read without SACK, and for ending a probe.
     pub is_duplicate: bool,
@@ -85,7 +86,7 @@ pub struct AckIn<'a> {
     pub rtt_from_timestamp: Option<Duration>,
 }
 
-/// What it meant.
+/// Effects of an ACK for the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AckOut {
     /// Sequence numbers newly acknowledged cumulatively.
@@ -95,7 +96,7 @@ pub struct AckOut {
     pub delivered: u64,
     /// The same in segments.
     pub delivered_segments: u32,
-    /// How fast the network delivered (draft-cheng-iccrg-delivery-rate-estimation), if a whole segment arrived.
+    /// Sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation), if a whole segment arrived.
     pub rate: Option<RateSample>,
     /// An unambiguous RTT sample.
     pub rtt: Option<Duration>,
@@ -110,18 +111,18 @@ pub struct AckOut {
     pub left_recovery: bool,
     /// A retransmission was not needed: the peer received those bytes twice, or had them before (RFC 2883, RFC 3522).
     pub spurious: bool,
-    /// No retransmission of the episode was needed: nothing was lost, and what the reduction took may be given back. A single
-    /// needless one among losses says nothing of the sort (RFC 3708 §3, Linux `undo_retrans`).
+    /// No retransmission of the episode was needed: no segment was lost, and the reduction may be undone. A single
+    /// needless retransmission among losses does not prove that (RFC 3708 §3, Linux `undo_retrans`).
     pub undo: bool,
     /// A retransmitted tail loss probe repaired a loss that nothing else saw: congestion control owes one reduction
     /// (RFC 8985 §7.4.2).
     pub tail_loss_repaired: bool,
 }
 
-/// What a deadline brought.
+/// Result of a deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fired {
-    /// Nothing was due.
+    /// No timer was due.
     Nothing,
     /// The retransmission timeout: everything not SACKed is lost.
     Rto,
@@ -129,9 +130,9 @@ pub enum Fired {
     Probe,
     /// Segments have waited past the reordering window.
     Lost {
-        /// How many.
+        /// Number of segments.
         segments: u32,
-        /// In sequence numbers.
+        /// Number of sequence numbers.
         bytes: u64,
         /// Fast recovery begins.
         entered_recovery: bool,
@@ -209,12 +210,13 @@ impl Recovery {
         self.schedule_probe(now);
     }
 
-    /// Takes the estimate over, for timers that start before the first ACK of data: the handshake gives a sample as well.
+    /// Takes the estimate over, for timers that start before the first ACK of data: the handshake gives a sample as
+    /// well.
     pub fn consult(&mut self, rtt: &RttEstimator) {
         self.timers.consult(rtt);
     }
 
-    /// Whether the application has data waiting; early retransmit is for when it has not (RFC 5827 §3.1).
+    /// Sets whether the application has data waiting; early retransmit needs that it has not (RFC 5827 §3.1).
     pub fn set_has_unsent(&mut self, has_unsent: bool) {
         self.has_unsent = has_unsent;
     }
@@ -272,7 +274,7 @@ impl Recovery {
         out
     }
 
-    /// Sets the timers after an ACK or whatever else changed the estimate.
+    /// Sets the timers after an ACK or another change of the estimate.
     pub fn rearm(&mut self, now: Instant, rtt: &RttEstimator) {
         self.timers.consult(rtt);
         if self.board.is_empty() {
@@ -363,8 +365,8 @@ impl Recovery {
         }
     }
 
-    /// No path carries segments of more than `most` bytes: those under way are lost, and nothing is said of the others.
-    /// True if there are any.
+    /// Declares segments of more than `most` bytes lost, since no path carries them; others are unaffected. Returns
+    /// true if there are any.
     pub fn lose_larger_than(&mut self, most: u32) -> bool {
         let lost = self.board.lose_larger_than(most);
         if lost && !self.in_episode() {
@@ -373,7 +375,7 @@ impl Recovery {
         lost
     }
 
-    /// What finds losses in the present episode.
+    /// Returns the mechanism that finds losses in the present episode.
     pub fn detector(&self) -> Detector {
         match (self.phase, self.config.sack, self.config.rack) {
             (Phase::Loss, ..) => Detector::Rto,
@@ -383,7 +385,7 @@ impl Recovery {
         }
     }
 
-    /// Where the sender stands.
+    /// Returns the state of the sender.
     pub fn phase(&self) -> Phase {
         self.phase
     }
@@ -410,7 +412,7 @@ impl Recovery {
         self.board.totals().in_flight_segments.saturating_sub(self.newreno.credit_segments())
     }
 
-    /// When the segment left that is under way for longest.
+    /// Returns the time at which the oldest segment in flight left.
     pub fn oldest_sent(&self) -> Option<Instant> {
         self.board.oldest().map(|(_, sent)| sent.sent_at())
     }
@@ -440,7 +442,7 @@ impl Recovery {
         self.deliveries.limit(self.in_flight());
     }
 
-    /// Nothing unacknowledged?
+    /// Returns true if all data is acknowledged.
     pub fn is_empty(&self) -> bool {
         self.board.is_empty()
     }
@@ -466,7 +468,7 @@ impl Recovery {
         self.timers.backoff
     }
 
-    /// When the retransmission timer runs out, backoff included.
+    /// Returns the time at which the retransmission timer expires, backoff included.
     pub fn timeout(&self) -> Option<Instant> {
         self.timers.rto_at
     }
@@ -491,7 +493,7 @@ impl Recovery {
         (self.in_flight(), self.board.totals().sacked, self.board.totals().lost)
     }
 
-    /// The same from scratch, O(window); panics if an index disagrees with the records it stands for.
+    /// Recomputes the totals from scratch in O(window); panics if an index disagrees with its records.
     pub fn recompute(&self) -> (u64, u64, u64) {
         let totals = self.board.recompute();
         assert!(totals == *self.board.totals(), "each change of a record went through the totals");
@@ -502,7 +504,7 @@ impl Recovery {
         matches!(self.phase, Phase::Recovery | Phase::Loss)
     }
 
-    /// Without SACK. RFC 6582 §3.2; `on_ack` has already ended an episode that this ACK ends.
+    /// Detects losses without SACK.
     fn detect_by_duplicates(&mut self, ack: &AckIn<'_>, out: &mut AckOut) -> (u32, u64) {
         if out.acked > 0 {
             if self.phase != Phase::Recovery {
@@ -538,7 +540,7 @@ impl Recovery {
         }
     }
 
-    /// With SACK, without RACK: RFC 6675 `IsLost`.
+    /// Detects losses with SACK and without RACK: RFC 6675 `IsLost`.
     fn detect_by_count(&mut self) -> (u32, u64) {
         let threshold = u64::from(self.threshold());
         if self.board.sacked_segments() < threshold {
@@ -660,7 +662,7 @@ impl Recovery {
         repaired
     }
 
-    /// Whether a retransmission was needless, and whether all were.
+    /// Returns whether this ACK proves a retransmission needless, and whether it proves all of them so.
     fn proves_spurious(&mut self, ack: &AckIn<'_>, effects: &AckEffects) -> (bool, bool) {
         let twice = ack.dsack.map_or(0, |(start, end)| self.repeated.remove(start, end));
         let was_needed = self.needed > 0;
@@ -669,7 +671,7 @@ impl Recovery {
         (twice > 0 || was_original, (was_needed && self.needed == 0) || was_original)
     }
 
-    /// What an earlier episode retransmitted is no evidence any more.
+    /// Forgets retransmissions of an earlier episode, which are no evidence any more.
     fn forget_repeated(&mut self) {
         self.repeated.remove_below(self.board.snd_una());
         self.needed = 0;

@@ -1,8 +1,8 @@
 //! Loss recovery without SACK: duplicate ACKs stand in for what the peer cannot say (RFC 5681 §3.2, RFC 6582).
 //!
 //! As in Linux, each duplicate ACK is taken for one full segment that arrived, and lowers what counts as in flight.
-//! That sum is a *credit*: it is used up by the cumulative ACK that later covers the same bytes, so that
-//! every byte is delivered once (after a timeout, which forgets the credit, some count twice).
+//! That sum is a *credit*: it is used up by the cumulative ACK that later covers the same bytes, so that every byte is
+//! delivered once (after a timeout, which forgets the credit, some count twice).
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct NewReno {
@@ -18,7 +18,8 @@ impl NewReno {
         self.full = self.full.max(u64::from(len));
     }
 
-    /// One duplicate ACK. `room`: bytes that may have arrived, which is all but the hole. Answers the bytes delivered.
+    /// Counts one duplicate ACK. `room`: bytes that may have arrived, which is all but the hole. Returns the bytes
+    /// delivered.
     pub(super) fn duplicate(&mut self, room: u64) -> u64 {
         self.duplicates += 1;
         if self.credit + self.full > room {

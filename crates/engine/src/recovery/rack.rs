@@ -17,7 +17,7 @@ pub(super) struct Rack {
     reordering_seen: bool,
     multiplier: u64,
     persist: u32,
-    /// No second growth before `snd_una` reaches this.
+    /// Bound that `snd_una` must reach before a second growth.
     dsack_round: Option<u64>,
 }
 

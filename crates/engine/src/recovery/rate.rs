@@ -1,9 +1,9 @@
-//! How fast the network delivers: samples of the delivery rate.
+//! Samples of the delivery rate.
 //!
 //! Y. Cheng, N. Cardwell, S. Hassas Yeganeh, V. Jacobson. *Delivery Rate Estimation.*
-//! draft-cheng-iccrg-delivery-rate-estimation-00. Each segment leaves with a note of what had been delivered by then. When it
-//! arrives, what was delivered since over the time since is a sample, where the time is the longer of sending that
-//! flight and of its being acknowledged: ACKs that come bunched do not make the path look faster.
+//! draft-cheng-iccrg-delivery-rate-estimation-00. Each segment leaves with a note of what had been delivered by then.
+//! When it arrives, what was delivered since over the time since is a sample, where the time is the longer of sending
+//! that flight and of its being acknowledged: ACKs that come bunched do not make the path look faster.
 //!
 //! Where we differ: bytes are counted as the scoreboard counts them, parts of segments included.
 
@@ -32,7 +32,7 @@ pub(super) struct Deliveries {
 }
 
 impl Deliveries {
-    /// What a segment notes that leaves now; `idle` if nothing is in flight.
+    /// Returns the record for a segment that leaves now; `idle` if no data is in flight.
     pub(super) fn departure(&mut self, now: Instant, idle: bool) -> Departure {
         if idle {
             self.next.first_sent_at = now;
@@ -41,18 +41,18 @@ impl Deliveries {
         self.next
     }
 
-    /// Whether what leaves now does so from a sender with too little to send.
+    /// Returns true if a segment that leaves now comes from an application-limited sender.
     pub(super) fn is_limited(&self) -> bool {
         self.limited_until.is_some()
     }
 
-    /// The sender has room and nothing to send, with so many bytes in flight.
+    /// Marks the sender as application-limited: it has room and no data, with `in_flight` bytes outstanding.
     pub(super) fn limit(&mut self, in_flight: u64) {
         self.limited_until = Some(self.delivered + in_flight);
     }
 
-    /// An ACK delivers `bytes`. `latest`: of what it delivers, the segment that left last, when it did, and whether it was
-    /// limited.
+    /// An ACK delivers `bytes`. `latest`: of what it delivers, the segment that left last, when it did, and whether it
+    /// was limited.
     pub(super) fn deliver(
         &mut self,
         now: Instant,
@@ -111,8 +111,8 @@ mod tests {
             assert_eq!(d.deliver(at(20 + n), 1250, Some((first, at(0), false)), None), sample(0, Some(20 + n), false));
             second.push((d.departure(at(20 + n), false), at(20 + n), false));
         }
-        // The first of the second flight: ten segments in the 20 ms since the first ACK, but the flight that it ends was
-        // begun with the first segment of all, 21 ms before it left.
+        // The first of the second flight: ten segments in the 20 ms since the first ACK, but the flight that it ends
+        // was begun with the first segment of all, 21 ms before it left.
         assert_eq!(d.deliver(at(41), 1250, Some(second[0]), None), sample(1250, Some(21), false));
         assert_eq!(d.total(), 11 * 1250);
     }

@@ -1,4 +1,4 @@
-//! What was sent and not cumulatively acknowledged, and what is known about each segment.
+//! Sent segments that are not cumulatively acknowledged, and the state of each.
 //!
 //! Records stand in sequence order in one ring: new ones join at the back, acknowledged ones leave at the front, none
 //! is ever split or removed in between, so a record's number (how many were sent before it) is also its place. Three
@@ -25,7 +25,7 @@ pub struct Sent {
     pub len: u32,
     /// Connection-level offset of the first byte.
     pub data: u64,
-    /// [`FIN`], and whatever else the caller needs in order to send the segment again.
+    /// [`FIN`], and other flags that the caller needs in order to send the segment again.
     pub flags: u8,
     state: u8,
     sent_at: Instant,
@@ -39,7 +39,7 @@ impl Sent {
         self.start + self.weight()
     }
 
-    /// When it was last sent.
+    /// Returns the time at which it was last sent.
     pub fn sent_at(&self) -> Instant {
         self.sent_at
     }
@@ -54,7 +54,8 @@ impl Sent {
         self.state & LOST != 0
     }
 
-    /// It was sent, or reported and thrown away, more than once, so that its acknowledgement is ambiguous (Karn).
+    /// Returns true if it was sent, or reported and thrown away, more than once, so that its acknowledgement is
+    /// ambiguous (Karn).
     pub fn was_retransmitted(&self) -> bool {
         self.state & REPEATED != 0
     }
@@ -64,7 +65,7 @@ impl Sent {
         self.order
     }
 
-    /// What it noted when it last left, and whether the sender had too little to send then.
+    /// Returns the record of its last departure, and whether the sender was application-limited then.
     pub(super) fn departure(&self) -> (Departure, bool) {
         (self.departure, self.state & LIMITED != 0)
     }
@@ -83,9 +84,9 @@ struct Record {
     data: u64,
     sent_at: Instant,
     departure: Departure,
-    /// At or above `snd_una`.
+    /// Low bits of the first position, which is at or above `snd_una`.
     start: u32,
-    /// At or below the number of transmissions.
+    /// Low bits of the transmission number, at or below the number of transmissions.
     order: u32,
     /// The neighbours in order of sending, at or above `base`; say nothing at the ends of the list.
     earlier: u32,
@@ -377,9 +378,9 @@ impl Scoreboard {
         !ids.is_empty()
     }
 
-    /// After a timeout: all that is not SACKed is lost, retransmitted copies too. If the first record is SACKED, the
-    /// peer has thrown away what it had reported (RFC 2018 §8), and no report is believed any more.
-    /// Answers segments and sequence numbers that were not lost before.
+    /// Declares lost all that is not SACKed, retransmitted copies too, after a timeout. If the first record is SACKED,
+    /// the peer has thrown away what it had reported (RFC 2018 §8), and SACK reports are ignored from then on. Returns
+    /// segments and sequence numbers that were not lost before.
     pub(super) fn lose_everything(&mut self) -> (u32, u64) {
         let reneged = self.front().is_some_and(|(_, front)| front.is_sacked());
         let before = self.totals;
@@ -637,7 +638,7 @@ impl Scoreboard {
     }
 }
 
-/// How many copies of a record in this state are in the network.
+/// Returns the number of copies of a record in this state that are in the network.
 fn copies(state: u8) -> u32 {
     if state & SACKED != 0 { 0 } else { u32::from(state & LOST == 0) + u32::from(state & IN_REPAIR != 0) }
 }

@@ -9,7 +9,7 @@
 use super::{AckIn, AckOut, Phase, Recovery};
 
 impl Recovery {
-    /// A duplicate ACK counts, whatever was repeated before.
+    /// Counts a duplicate ACK, even after repetitions.
     pub(super) fn detect_single(&mut self, ack: &AckIn<'_>, out: &AckOut) -> (u32, u64) {
         if out.acked > 0 {
             self.newreno.settle(0);

@@ -415,8 +415,8 @@ fn a_dsack_for_a_retransmission_says_it_was_not_needed() {
     assert!(!b.ack_with(201, 6, &[], |ack| ack.dsack = Some(Bench::seg(0))).spurious, "once");
 }
 
-/// Where losses and reordering come together, as through a full queue, needless retransmissions are no reason to have the
-/// old window back: seen against Linux, where a window that never fell overran the path for as long as it lasted.
+/// Needless retransmissions do not restore the old window if losses and reordering come together, as through a full
+/// queue: seen against Linux, where a window that never fell overran the path for as long as it lasted.
 #[test]
 fn a_reduction_is_undone_when_no_retransmission_was_needed_and_not_before() {
     let mut b = Bench::new(COUNT, 8);

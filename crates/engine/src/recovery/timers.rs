@@ -1,4 +1,4 @@
-//! When to act without an ACK: the retransmission timer, the probe timer and the reordering timer.
+//! Timers of loss recovery: the retransmission timer, the probe timer and the reordering timer.
 
 use anabranch_units::{Duration, Instant};
 

@@ -25,8 +25,8 @@ impl Subflow {
         behind <= self.tx.rtt.rto()
     }
 
-    /// Counts an ACK without a DSS, if it acknowledges data. Tells whether so many have come, for so long, that options
-    /// no longer get through.
+    /// Counts an ACK without a DSS, if it acknowledges data. Returns true once their number and the time since the
+    /// first show that options no longer get through.
     pub(crate) fn note_bare_ack(&mut self, now: Instant, acks_data: bool) -> bool {
         if self.liveness.bare_acks == 0 {
             self.liveness.bare_since = now;

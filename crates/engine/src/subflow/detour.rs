@@ -11,7 +11,7 @@ pub(crate) struct Detour {
     pub(crate) via: Option<SubflowId>,
     /// The next ACK keeps its path.
     stay: bool,
-    /// When data that was new last arrived.
+    /// Time at which new data last arrived.
     last_new: Option<Instant>,
     bar: Option<Bar>,
 }
@@ -24,7 +24,7 @@ struct Bar {
     length: Duration,
 }
 
-/// Of so many ACKs one keeps its path (A-ACK-CAUTION).
+/// Period in ACKs after which one keeps its own path (A-ACK-CAUTION).
 const OWN_EVERY: u32 = 16;
 
 const SHORTEST_BAR: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use anabranch_units::Instant;
 /// Evidence of whether a subflow still works.
 #[cfg_attr(test, derive(Debug))]
 pub(crate) struct Liveness {
-    /// When the latest acceptable segment arrived.
+    /// Time at which the latest acceptable segment arrived.
     pub(crate) heard: Instant,
     /// Keepalives in a row that nothing answered.
     pub(crate) keepalives: u32,
@@ -27,11 +27,11 @@ pub(crate) struct Liveness {
     /// ACKs of data in a row that had no DSS, and when the first of them came.
     pub(crate) bare_acks: u32,
     pub(crate) bare_since: Instant,
-    /// Since when every segment with a DSS acknowledges less than others have that had none.
+    /// Time since which every segment with a DSS acknowledges less than segments without one have.
     pub(crate) behind_since: Option<Instant>,
-    /// When a segment that made no sense was last answered.
+    /// Time of the latest answer to an unacceptable segment.
     pub(crate) challenged: Option<Instant>,
-    /// When a subflow that we closed alone is reset, should the peer not close it as well.
+    /// Time at which a subflow that we closed alone is reset, unless the peer closes it as well.
     pub(crate) linger_until: Option<Instant>,
 }
 

@@ -28,11 +28,11 @@ pub(crate) use tx::{Tx, timestamp_at};
 /// State of a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
-    /// We sent a SYN.
+    /// SYN sent.
     SynSent,
-    /// We answered a SYN.
+    /// SYN answered.
     SynReceived,
-    /// We joined and wait for the fourth ACK; no data yet (RFC 8684 §3.2).
+    /// Join sent, waiting for the fourth ACK; no data yet (RFC 8684 §3.2).
     Confirming,
     /// Open, also while it is being closed by FINs.
     Established,
@@ -73,19 +73,19 @@ pub(crate) struct Subflow {
     pub(crate) offer: Offer,
     /// MP_CAPABLE is left out of its SYN.
     pub(crate) gave_up_mptcp: bool,
-    /// When it was first open for data.
+    /// Time at which it was first open for data.
     pub(crate) opened_at: Option<Instant>,
     /// Facts about its path that the driver told.
     pub(crate) truth: Option<Truth>,
-    /// Both ends take SACK (RFC 2018).
+    /// SACK was negotiated (RFC 2018).
     pub(crate) sack: bool,
-    /// Both ends send timestamps (RFC 7323).
+    /// Timestamps were negotiated (RFC 7323).
     pub(crate) timestamps: bool,
     /// Carries options that a middlebox has not eaten: some MPTCP option arrived after the handshake.
     pub(crate) confirmed: bool,
-    /// It has carried data that was next at the data level, ours or the peer's.
+    /// Has carried data that was next at the data level, ours or the peer's.
     pub(crate) useful: bool,
-    /// It is lost, and never was.
+    /// Lost without ever having been useful.
     pub(crate) in_vain: bool,
     pub(crate) tx: Tx,
     pub(crate) rx: Rx,
@@ -142,29 +142,29 @@ impl Subflow {
         self.tx.recovery = Recovery::new(tx::recovery_config(profile, self.sack), 1, now);
     }
 
-    /// Either end asked to use this subflow only when no other works.
+    /// Returns true if either end asked to use this subflow only as a backup.
     pub(crate) fn backup(&self) -> bool {
         self.backup_local || self.backup_remote
     }
 
-    /// May carry data.
+    /// Returns true if it may carry data.
     pub(crate) fn is_open(&self) -> bool {
         self.state == State::Established && !self.tx.fin_sent
     }
 
-    /// Both FINs have come through.
+    /// Returns true if both FINs have come through.
     pub(crate) fn is_closed(&self) -> bool {
         let fin_acked = self.tx.fin_sent && self.tx.recovery.snd_una() == self.tx.recovery.snd_nxt();
         fin_acked && self.rx.has_ended()
     }
 
-    /// Somebody acknowledges before the peer does, which lags behind for longer than segments are overtaken: ACKs
-    /// without a DSS are not the peer's, and say nothing of its options.
+    /// Returns true if a proxy acknowledges before the peer does: the peer lags behind for longer than reordering
+    /// explains. ACKs without a DSS are then not the peer's, and say nothing of its options.
     pub(crate) fn is_acknowledged_by_proxy(&self, now: Instant) -> bool {
         self.liveness.behind_since.is_some_and(|since| now.since(since) >= self.tx.rtt.rto())
     }
 
-    /// May carry new data (A-USABLE).
+    /// Returns true if it may carry new data (A-USABLE).
     pub(crate) fn is_usable(&self) -> bool {
         self.is_open()
             && !self.liveness.potentially_failed
@@ -218,8 +218,8 @@ impl Subflow {
         first
     }
 
-    /// When a silent peer is to be asked whether it is there: not while something is under way, which asks by itself. A
-    /// host that has sent its FIN waits for the peer's just as well.
+    /// Returns the time at which a silent peer is to be probed; `None` while data is in flight, which serves as a
+    /// probe. A host that has sent its FIN waits for the peer's just as well.
     pub(crate) fn keepalive_due(&self, keepalive: &Keepalive) -> Option<Instant> {
         let silent = self.state == State::Established && self.tx.recovery.is_empty() && !self.is_closed();
         silent.then(|| self.liveness.heard + keepalive.idle + keepalive.interval * u64::from(self.liveness.keepalives))

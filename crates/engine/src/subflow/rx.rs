@@ -20,12 +20,12 @@ pub(crate) struct Rx {
     pub(crate) maps: MappingTable,
     /// Bytes in order here, not yet handed to the data level.
     pub(crate) unplaced: Unplaced,
-    /// In order here and ahead of the stream; only where such data is not acknowledged.
+    /// Data in order here and ahead of the stream; only where such data is not acknowledged.
     pub(crate) ahead: Ahead,
-    /// When bytes without a mapping have waited long enough for it.
+    /// Deadline for the mapping of bytes that have none.
     pub(crate) unmapped_until: Option<Instant>,
     pub(crate) ts_recent: u32,
-    /// When `ts_recent` was taken.
+    /// Time at which `ts_recent` was taken.
     pub(crate) ts_recent_at: Instant,
     /// RTT as a receiver of data sees it: the age of the echoed timestamp, smoothed.
     pub(crate) echo_rtt: Option<Duration>,
@@ -44,8 +44,8 @@ pub(crate) struct Acknowledging {
     pub(crate) segments: u32,
     pub(crate) deadline: Option<Instant>,
     pub(crate) now: bool,
-    /// Something arrived out of order or twice, and the peer has not been told: data says it only with SACK blocks,
-    /// of which most have no room for any, and is no duplicate ACK (RFC 5681 §2, RFC 2018 §4).
+    /// Something arrived out of order or twice, and the peer has not been told: data says it only with SACK blocks, of
+    /// which most have no room for any, and is no duplicate ACK (RFC 5681 §2, RFC 2018 §4).
     pub(crate) unreported: bool,
     /// Segments still to be acknowledged at once.
     pub(crate) quick: u32,
@@ -54,7 +54,7 @@ pub(crate) struct Acknowledging {
     pub(crate) duplicate: Option<(u64, u64)>,
 }
 
-/// After so long without a segment the peer's timestamp clock may have come round (RFC 7323 §5.5: 24 days).
+/// Time without a segment after which the peer's timestamp clock may have wrapped (RFC 7323 §5.5: 24 days).
 const PAWS_EXPIRY: Duration = Duration::from_secs(24 * 24 * 3600);
 
 impl Rx {
@@ -107,7 +107,8 @@ impl Rx {
         next
     }
 
-    /// This timestamp lies before the latest (RFC 7323 §5.3), and the peer's clock cannot have come round meanwhile.
+    /// Returns true if this timestamp lies before the latest (RFC 7323 §5.3), and the peer's clock cannot have wrapped
+    /// meanwhile.
     pub(crate) fn is_old(&self, timestamp: u32, now: Instant) -> bool {
         (timestamp.wrapping_sub(self.ts_recent) as i32) < 0 && now.since(self.ts_recent_at) <= PAWS_EXPIRY
     }
@@ -184,7 +185,7 @@ impl Rx {
         Ok(held != Held::No)
     }
 
-    /// Up to `room` SACK blocks for the next segment (RFC 2018); a D-SACK, which is told once, in front (RFC 2883).
+    /// Returns up to `room` SACK blocks for the next segment (RFC 2018); a D-SACK comes first, once (RFC 2883).
     pub(crate) fn sack_blocks(&mut self, room: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let wire = |start: u64, end: u64| SackBlock { start: self.irs + start, end: self.irs + end };
@@ -209,7 +210,7 @@ impl Rx {
         self.ack.now || self.ack.deadline.is_some()
     }
 
-    /// Why an ACK by itself would leave now.
+    /// Returns the reason for which an ACK by itself would leave now.
     pub(crate) fn ack_reason(&self, now: Instant) -> AckReason {
         match (self.ack.duplicate, self.ofo.is_empty(), self.ack.segments) {
             (Some(_), ..) => AckReason::Duplicate,

@@ -12,7 +12,7 @@ const DSS_WITH_MAP: u32 = 28;
 /// The SACK option without blocks, padded, and each block (RFC 2018 §3).
 const SACK_HEAD: u64 = 4;
 const SACK_BLOCK: u64 = 8;
-/// Payload worth sending, whatever a peer's MSS option says (Linux `tcp_min_snd_mss`, less its headers).
+/// Smallest payload per segment, even if a peer's MSS option asks for less (Linux `tcp_min_snd_mss`, less its headers).
 const SMALLEST_MSS: u32 = 8;
 
 impl Subflow {
@@ -30,8 +30,8 @@ impl Subflow {
         u32::from(self.tx.mss_option.min(path))
     }
 
-    /// Adds the SACK blocks that a segment with payload has room for beside its mapping, without becoming larger than
-    /// a full one. RFC 2018 §4 wants them in every ACK; where there are none, an ACK of its own follows.
+    /// Adds the SACK blocks that a segment with payload has room for beside its mapping, without becoming larger than a
+    /// full one. RFC 2018 §4 wants them in every ACK; where there are none, an ACK of its own follows.
     pub(crate) fn add_sack_beside_data(&mut self, segment: &mut Segment) {
         if !self.has_to_sack() {
             return;

@@ -23,13 +23,13 @@ pub(crate) struct Tx {
     pub(crate) loss: LossEstimate,
     /// Latest believable sample of the delivery rate.
     pub(crate) delivery: Option<Delivery>,
-    /// Of the path, whatever there was to send.
+    /// Estimated rate of the path, independent of the amount of data to send.
     pub(crate) path_rate: PathRate,
     /// The smaller of the two MSS options.
     pub(crate) mss_option: u16,
     /// MTU of the path, where that is less than our device's and the peer's.
     pub(crate) path_mtu: Option<PathMtu>,
-    /// When we asked whether small packets get through where large ones do not.
+    /// Time at which we probed whether small packets get through where large ones do not.
     pub(crate) asked_small: Option<Instant>,
     /// Payload of a full segment with the options of the steady state.
     pub(crate) mss: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Tx {
     /// The window field of the latest segment, to tell duplicate ACKs from window updates.
     pub(crate) snd_wnd: u16,
     pub(crate) snd_scale: u8,
-    /// Fast recovery has begun: its first retransmission leaves whatever the window says (RFC 6675 §5 (4.3)).
+    /// Fast recovery has begun: its first retransmission leaves regardless of the window (RFC 6675 §5 (4.3)).
     pub(crate) retransmit_now: bool,
     /// A tail loss probe is due.
     pub(crate) probe_now: bool,
@@ -66,7 +66,7 @@ pub(crate) struct Tx {
 
 /// Three duplicate ACKs (RFC 5681 §3.2).
 const DUP_THRESHOLD: u32 = 3;
-/// Repetitions in vain after which other subflows are preferred (RFC 9293 §3.8.3: R1, at least 3).
+/// Unacknowledged repetitions after which other subflows are preferred (RFC 9293 §3.8.3: R1, at least 3).
 const MAX_VAIN_REPETITIONS: u32 = 3;
 
 impl Tx {
@@ -163,7 +163,7 @@ impl Tx {
         self.snd_edge.saturating_sub(self.recovery.snd_nxt())
     }
 
-    /// After a timeout, until all that was under way then has been repaired.
+    /// Returns true after a timeout, until all data in flight then has been repaired.
     pub(super) fn is_after_timeout(&self) -> bool {
         self.recovery.phase() == recovery::Phase::Loss
     }

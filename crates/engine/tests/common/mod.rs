@@ -14,7 +14,7 @@ pub const PORT: u16 = 80;
 pub const CLIENT: usize = 0;
 pub const SERVER: usize = 1;
 
-/// What the wire does with a segment; may change it, and drops it on `false`.
+/// Effect of the wire on a segment; may change it, and drops it on `false`.
 pub type Rule = Box<dyn FnMut(usize, &mut Segment) -> bool>;
 
 pub struct Pair {
@@ -24,10 +24,10 @@ pub struct Pair {
     pub events: [Vec<Event>; 2],
     pub read: [Vec<u8>; 2],
     pub rule: Rule,
-    /// To whom, by the client's address.
+    /// Segments under way, each with its receiving host.
     wire: BTreeMap<(Instant, u64), (usize, Segment)>,
     sent: u64,
-    /// One way, by path.
+    /// One-way delay, by path.
     pub delays: Vec<Duration>,
     /// Its application does not read.
     pub deaf: [bool; 2],

@@ -1,5 +1,5 @@
-//! One endpoint and a peer whose every segment the test writes by hand. The peer uses neither timestamps nor SACK, and all
-//! its numbers are known: offset 1 is its first byte on a subflow, data offset 0 its first byte of the stream.
+//! One endpoint and a peer whose every segment the test writes by hand. The peer uses neither timestamps nor SACK, and
+//! all its numbers are known: offset 1 is its first byte on a subflow, data offset 0 its first byte of the stream.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use super::{PATTERN, PORT, client_ip, server_ip};
@@ -23,7 +23,7 @@ pub struct Puppet {
     pub read: Vec<u8>,
     /// Does its application read?
     pub deaf: bool,
-    /// What the endpoint has sent and the test has not looked at.
+    /// Segments that the endpoint has sent and the test has not looked at.
     pub out: Vec<Segment>,
     pub theirs: Option<Key>,
     /// Flag A in what the peer sends.
@@ -33,7 +33,7 @@ pub struct Puppet {
 /// One subflow of the peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
-    /// As the peer sends.
+    /// Flow, as the peer sends.
     pub flow: FlowKey,
     pub irs: SubflowSeq,
     /// The endpoint's offset that the peer acknowledges.
@@ -218,7 +218,7 @@ impl Puppet {
         Dss { data_ack: Some(DataSeq::Long(self.theirs.unwrap().idsn() + 1 + data)), ..Dss::default() }
     }
 
-    /// What data offset of the peer's stream a segment DATA_ACKs.
+    /// Returns the data offset of the peer's stream that a segment DATA_ACKs.
     pub fn acked(segment: &Segment) -> Option<i64> {
         let near = KEY.idsn() + 1;
         segment.options.dss.and_then(|dss| dss.data_ack).map(|ack| ack.near(near).distance(near))
@@ -302,7 +302,7 @@ impl Line {
         Line { ack: offset, ..self }
     }
 
-    /// Whether the endpoint sent `segment` here.
+    /// Returns true if the endpoint sent `segment` on this flow.
     pub fn carries(self, segment: &Segment) -> bool {
         segment.flow == self.flow.reversed()
     }
