@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 const NOT_YET: &[(&str, [usize; 4])] = &[
     ("bench", [33, 14, 0, 0]),
     ("crates/lab", [278, 110, 2, 0]),
-    ("crates/net", [62, 21, 0, 0]),
     ("crates/sim", [109, 99, 6, 0]),
 ];
 

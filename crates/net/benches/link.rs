@@ -1,11 +1,11 @@
-//! What a packet costs per link: `cargo bench -p anabranch-net`. Prints the best and the median of several rounds in
+//! Cost of a packet per link: `cargo bench -p anabranch-net`. Prints the best and the median of several rounds in
 //! nanoseconds; nothing is asserted, for machines differ.
 
 use anabranch_net::{LinkConfig, LossModel, Network, Output, QueueLimit, Reordering, Service, Trace, trace};
 use anabranch_units::{Bytes, Duration, Instant, Rate, Seed};
 use std::hint::black_box;
 
-/// As large as a handle plus what a simulator keeps beside it.
+/// Payload as large as a handle plus the state that a simulator keeps beside it.
 type Packet = [u64; 4];
 
 fn main() {

@@ -1,4 +1,4 @@
-//! What can happen to a link while it runs.
+//! Changes to a link while it runs.
 
 use crate::{LossModel, Trace};
 use anabranch_units::{Duration, Rate};
@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 /// A change to one link at one instant; see [`Network::apply`](crate::Network::apply).
 ///
-/// `Down` and `Blackhole` are the two ways in which a path dies. `Down` is a cable pulled out: the hosts may learn of it
-/// ([`Network::has_carrier`](crate::Network::has_carrier)), and everything queued, in flight or offered is dropped until
-/// `Up`. `Blackhole` is a router that forwards nowhere: the link keeps its pace, the queue drains, and whatever leaves
-/// the queue from then on never arrives, until `Restore`; what was already in flight still does. The two are independent.
+/// `Down` and `Blackhole` are the two ways in which a path dies. `Down` is a cable pulled out: the hosts may learn of
+/// it ([`Network::has_carrier`](crate::Network::has_carrier)), and everything queued, in flight or offered is dropped
+/// until `Up`. `Blackhole` is a router that forwards nowhere: the link keeps its pace, the queue drains, and whatever
+/// leaves the queue from then on never arrives, until `Restore`; what was already in flight still does. The two are
+/// independent.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// Serve at this rate from now on, in place of the previous rate or trace. The packet in service keeps the bits it

@@ -1,63 +1,63 @@
-//! What a link is made of, and what is refused.
+//! Configuration of a link, and its errors.
 
 use crate::{LossModel, QueueLimit, Service};
 use anabranch_units::Duration;
 
 /// One direction of a link. Packets pass, in this order: drop-tail queue, serialisation, loss, corruption, duplication,
-/// propagation with jitter and reordering. Whatever is lost has therefore consumed capacity.
+/// propagation with jitter and reordering. A lost packet has therefore consumed capacity.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
-    /// How fast the queue drains.
+    /// Rate at which the queue drains.
     pub service: Service,
     /// Propagation delay.
     pub delay: Duration,
     /// Each packet is delayed further by a uniform share of this.
     pub jitter: Duration,
-    /// Whether jitter may reorder packets. If not, a packet that would overtake arrives together with the one before.
+    /// Jitter may reorder packets. If false, a packet that would overtake arrives together with the one before.
     pub jitter_reorders: bool,
-    /// What the queue holds.
+    /// Limit of the queue.
     pub queue: QueueLimit,
-    /// Whether packets that propagate count against `queue`, which then is in packets. So does Linux' netem: its
-    /// `limit` is for all it holds, and the delay is a time for which it holds a packet (`netem_enqueue`,
+    /// Packets that propagate count against `queue`, which then is in packets. Linux' netem does the same: its `limit`
+    /// is for all it holds, and the delay is a time for which it holds a packet (`netem_enqueue`,
     /// net/sched/sch_netem.c).
     pub queue_counts_delay: bool,
-    /// Which packets are lost.
+    /// Model of packet loss.
     pub loss: LossModel,
-    /// Some packets fall behind.
+    /// Packets that fall behind, if any.
     pub reordering: Option<Reordering>,
     /// Probability that a packet arrives twice; the copy arrives right behind it and does not consume capacity.
     pub duplication: f64,
     /// Probability that a packet arrives damaged: delivered, but flagged for the receiver's checksum to discard.
     pub corruption: f64,
-    /// Whether the network tells when a packet has left the queue or was dropped before, as TCP Small Queues want of the
-    /// first hop. Costs nothing where it is off.
+    /// The network reports when a packet has left the queue or was dropped before, as TCP Small Queues need of the
+    /// first hop. Costs nothing if false.
     pub notify_departure: bool,
 }
 
 /// Packets that fall behind, as on a path with parallel lanes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reordering {
-    /// How likely a packet falls behind.
+    /// Probability that a packet falls behind.
     pub probability: f64,
-    /// By how much.
+    /// Additional delay.
     pub extra: Duration,
 }
 
 /// A link or route that cannot be.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// Not a probability.
+    /// A value is not a probability.
     #[error("{field} is {value}; a probability lies between 0 and 1")]
     Probability {
-        /// Which one.
+        /// Name of the field.
         field: &'static str,
-        /// What it held.
+        /// Value that was refused.
         value: f64,
     },
-    /// Not a queue length.
+    /// A value is not a queue length.
     #[error("queue is {value} bdp; accepted is any number from 0")]
     QueueFactor {
-        /// What it held.
+        /// Value that was refused.
         value: f64,
     },
     /// A queue that counts what propagates is not in packets.
@@ -98,7 +98,7 @@ impl LinkConfig {
         self.reordering.map_or(Ok(()), |r| probability("reordering", r.probability))
     }
 
-    /// Whether packets always arrive in the order in which they were offered.
+    /// Returns true if packets always arrive in the order in which they were offered.
     pub(crate) fn keeps_order(&self) -> bool {
         !self.jitter_reorders && self.reordering.is_none()
     }

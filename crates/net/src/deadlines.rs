@@ -91,7 +91,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_root_is_the_earliest_and_lowest(members in 1usize..70, moves in prop::collection::vec((0usize..70, 0u64..9), 0..200)) {
+        fn the_root_is_the_earliest_and_lowest(
+            members in 1usize..70,
+            moves in prop::collection::vec((0usize..70, 0u64..9), 0..200),
+        ) {
             let mut tree = Deadlines::default();
             let mut plain = Vec::new();
             for (n, (member, at)) in moves.into_iter().enumerate() {

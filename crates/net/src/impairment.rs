@@ -1,13 +1,13 @@
-//! What befalls a packet by chance, apart from the queue: loss, corruption, duplication, jitter, reordering.
+//! Random impairments of a packet, apart from the queue: loss, corruption, duplication, jitter, reordering.
 //!
 //! Each draws from a stream of its own, once for each packet offered, so that switching one on leaves the others as
-//! they were. What is switched off draws nothing and costs one test.
+//! they were. An impairment that is switched off draws nothing and costs one test.
 
 use crate::loss::Loss;
 use crate::{LinkConfig, LossModel};
 use anabranch_units::{Duration, Seed, Stream};
 
-/// What the draws decided for one packet.
+/// Impairments drawn for one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Fate {
     pub(crate) lost: bool,

@@ -16,20 +16,20 @@ use anabranch_units::{Bytes, Duration, Instant, Seed};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// What a link does when it is due.
+/// Result of a link's step when it is due.
 pub(crate) enum Step<P> {
-    /// This packet comes out at the far end.
+    /// Packet that comes out at the far end.
     Arrived(Parcel<P>),
-    /// This packet left the queue, or was dropped before it could.
+    /// Packet that left the queue, or was dropped before it could.
     Departed(Notice),
-    /// Something that nobody else needs to know.
+    /// Internal step without output.
     Nothing,
 }
 
 #[derive(Debug)]
 pub(crate) struct Link<P> {
     name: String,
-    /// Never goes back, even if a driver's `now` does.
+    /// Latest time; never goes back, even if a driver's `now` does.
     clock: Instant,
     server: Server,
     limit: Limit,
@@ -41,21 +41,22 @@ pub(crate) struct Link<P> {
     is_down: bool,
     is_blackhole: bool,
     impairments: Impairments,
-    /// In order of offer. The first `departed` are in flight (none are if the link reorders), the others are queued.
+    /// Packets in order of offer. The first `departed` are in flight (none are if the link reorders), the others are
+    /// queued.
     line: VecDeque<Transit<P>>,
     departed: usize,
-    /// When the first that is queued departs; `Instant::MAX` if none does.
+    /// Departure of the first queued packet; `Instant::MAX` if the queue is empty.
     next_departure: Instant,
-    /// On a link that keeps order, when the last in line arrives.
+    /// Arrival of the last packet in line, on a link that keeps order.
     last_arrival: Instant,
-    /// In flight on a link that reorders.
+    /// Packets in flight on a link that reorders.
     flying: BinaryHeap<Reverse<Flying<P>>>,
     /// Numbers the packets that took off, so that equal arrivals keep their order.
     takeoffs: u64,
     notices: VecDeque<Notice>,
-    /// What was dropped and not reported yet; `None` if nobody asks.
+    /// Drops not reported yet; `None` unless they are recorded.
     drops: Option<VecDeque<Lost>>,
-    /// How long each packet was queued, since last asked; `None` if nobody asks.
+    /// Queueing delay of each packet since the last drain; `None` unless they are recorded.
     queue_delays: Option<Vec<Duration>>,
     stats: LinkStats,
 }
@@ -93,7 +94,7 @@ impl<P: Clone> Link<P> {
         &self.name
     }
 
-    /// From now on, remembers what it drops.
+    /// Starts recording drops.
     pub(crate) fn report_drops(&mut self) {
         self.drops.get_or_insert_default();
     }
@@ -103,7 +104,7 @@ impl<P: Clone> Link<P> {
         self.drops.as_mut()?.pop_front()
     }
 
-    /// From now on, remembers how long packets are queued.
+    /// Starts recording queueing delays.
     pub(crate) fn record_queue_delays(&mut self) {
         self.queue_delays.get_or_insert_default();
     }
@@ -162,7 +163,7 @@ impl<P: Clone> Link<P> {
         self.debug_check();
     }
 
-    /// When the link wants to be stepped next; `Instant::MAX` if it does not.
+    /// Returns the time of the next step; `Instant::MAX` if there is none.
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
         let arrival = if self.keeps_order {
@@ -292,7 +293,7 @@ impl<P: Clone> Link<P> {
         self.foresee_departure();
     }
 
-    /// On a link that reorders, the packet that just departed joins those in flight.
+    /// Moves the packet that just departed to those in flight, on a link that reorders.
     fn take_off(&mut self) {
         let Some(Transit { lost: false, arrives, duplicated, parcel, .. }) = self.line.pop_front() else {
             return;
@@ -319,7 +320,7 @@ impl<P: Clone> Link<P> {
         self.flying.pop().map(|Reverse(first)| first.parcel)
     }
 
-    /// When a packet that departs then will arrive, given those before it.
+    /// Returns the arrival of a packet that departs then, given those before it.
     #[inline]
     fn arrival(&mut self, departs: Instant, extra: Duration) -> Instant {
         let arrives = departs + self.delay + extra;
@@ -337,7 +338,7 @@ impl<P: Clone> Link<P> {
         }
         note(&mut self.drops, parcel, self.clock, cause);
         if self.notifies {
-            // Freed before its time, but freed: whoever waits for room on this hop must hear of it.
+            // Freed before its time, but freed: a sender that waits for room on this hop must be told.
             self.notices.push_back(parcel.notice(self.clock));
         }
         self.debug_check();
@@ -419,7 +420,7 @@ impl<P: Clone> Link<P> {
     }
 }
 
-/// Remembers a drop, if anyone asks.
+/// Records a drop, if drops are recorded.
 #[inline]
 fn note<P>(drops: &mut Option<VecDeque<Lost>>, parcel: &Parcel<P>, at: Instant, cause: DropCause) {
     if let Some(drops) = drops {

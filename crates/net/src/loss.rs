@@ -1,4 +1,4 @@
-//! Which packets a link loses.
+//! Models of packet loss.
 //!
 //! The n-th packet offered to the link takes the n-th draw, whether it is then lost, dropped by the queue or delivered:
 //! two runs that differ in one policy meet the same losses (common random numbers).
@@ -10,7 +10,7 @@ use anabranch_units::Stream;
 /// A model of random loss.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum LossModel {
-    /// Nothing is lost.
+    /// No packet is lost.
     #[default]
     None,
     /// Each packet is lost with probability `p`, independently.
@@ -19,8 +19,8 @@ pub enum LossModel {
         p: f64,
     },
     /// Two states, each with its own loss; the state may change after each packet (Gilbert 1960, Elliott 1963). Begins
-    /// in the good state. In the long run a share `p_good_bad / (p_good_bad + p_bad_good)` of packets meets the bad one,
-    /// in runs of `1 / p_bad_good` packets on average.
+    /// in the good state. In the long run a share `p_good_bad / (p_good_bad + p_bad_good)` of packets meets the bad
+    /// one, in runs of `1 / p_bad_good` packets on average.
     GilbertElliott {
         /// The probability of turning from good to bad.
         p_good_bad: f64,
@@ -91,7 +91,7 @@ impl Loss {
         (self.model, self.bad, self.seen, self.next) = (model, false, 0, 0);
     }
 
-    /// Whether the next packet is lost.
+    /// Draws whether the next packet is lost.
     #[inline]
     pub(crate) fn strikes(&mut self) -> bool {
         match self.model {

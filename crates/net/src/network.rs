@@ -18,7 +18,7 @@ pub struct LinkId(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteId(u32);
 
-/// What the network has to say.
+/// Output of the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output<P> {
     /// A packet reached the end of its route.
@@ -30,49 +30,49 @@ pub enum Output<P> {
 /// A packet at the end of its route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
-    /// When it arrived; not after the `now` of the poll, and before it if the driver is late.
+    /// Time of arrival; not after the `now` of the poll, and before it if the driver is late.
     pub at: Instant,
     /// The route it took.
     pub route: RouteId,
-    /// What was sent.
+    /// Packet that was sent.
     pub packet: P,
     /// Its length on the wire.
     pub size: Bytes,
     /// Damaged on the way: the receiver's checksum fails.
     pub corrupted: bool,
-    /// As given to [`Network::send`].
+    /// Tag given to [`Network::send`].
     pub tag: u64,
 }
 
-/// A packet that no longer waits at a link that gives notice: it was serialised or dropped. Each packet offered to such a
-/// link gives exactly one.
+/// A packet that no longer waits at a link that gives notice: it was serialised or dropped. Each packet offered to such
+/// a link gives exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// When its last bit left, or when it was dropped.
+    /// Time at which its last bit left, or at which it was dropped.
     pub at: Instant,
     /// The route it is on.
     pub route: RouteId,
     /// Its length on the wire.
     pub size: Bytes,
-    /// As given to [`Network::send`].
+    /// Tag given to [`Network::send`].
     pub tag: u64,
 }
 
-/// A packet that a link dropped; see [`Network::report_drops`]. A copy that a link made may be dropped by itself; a link
-/// that loses its carrier tells of both copies in flight together.
+/// A packet that a link dropped; see [`Network::report_drops`]. A copy that a link made may be dropped by itself; a
+/// link that loses its carrier tells of both copies in flight together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropNotice {
-    /// When.
+    /// Time of the drop.
     pub at: Instant,
     /// The route it was on.
     pub route: RouteId,
-    /// By which link.
+    /// Link that dropped it.
     pub link: LinkId,
-    /// Why.
+    /// Cause of the drop.
     pub cause: DropCause,
     /// Its length on the wire.
     pub size: Bytes,
-    /// As given to [`Network::send`].
+    /// Tag given to [`Network::send`].
     pub tag: u64,
 }
 
@@ -83,7 +83,7 @@ pub struct Network<P> {
     deadlines: Deadlines,
     /// The links of all routes one after the other, each route closed by `END`.
     hops: Vec<u32>,
-    /// Where in `hops` each route begins.
+    /// Position in `hops` at which each route begins.
     routes: Vec<u32>,
 }
 
@@ -108,7 +108,7 @@ impl<P> Default for Network<P> {
 }
 
 impl<P: Clone> Network<P> {
-    /// No links yet.
+    /// Makes a network without links.
     pub fn new() -> Self {
         Self::default()
     }
@@ -139,7 +139,7 @@ impl<P: Clone> Network<P> {
         Ok(id)
     }
 
-    /// Sends a packet of `size` bytes on the wire (at most 2³² - 1). `tag` comes back in whatever is told of it.
+    /// Sends a packet of `size` bytes on the wire (at most 2³² - 1). Each report about the packet carries `tag`.
     ///
     /// Time moves forward: poll until nothing is due at `now` before sending. A packet sent earlier than something its
     /// first link has already seen is treated as sent at that time.
@@ -191,21 +191,21 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// When to poll next; `None` while nothing is under way or nothing moves. Now and then nothing comes of it, when what
-    /// happens concerns only the network itself.
+    /// Returns the time of the next poll; `None` while no packet is under way or none moves. A poll may give no output,
+    /// if the event is internal to the network.
     #[inline]
     pub fn next_time(&self) -> Option<Instant> {
         let (at, _) = self.deadlines.first();
         (at != Instant::MAX).then_some(at)
     }
 
-    /// From now on, tells what is dropped through [`Network::poll_drop`]. Costs nothing where it is not asked for.
+    /// Makes the network report drops through [`Network::poll_drop`]. Costs nothing unless called.
     pub fn report_drops(&mut self) {
         self.links.iter_mut().for_each(Link::report_drops);
     }
 
-    /// The next packet that was dropped and not told yet; link by link, and on each in the order in which it happened. A
-    /// link notices the loss of a packet some time between its departure and when it would have arrived.
+    /// The next packet that was dropped and not told yet; link by link, and on each in the order in which it happened.
+    /// A link notices the loss of a packet some time between its departure and when it would have arrived.
     pub fn poll_drop(&mut self) -> Option<DropNotice> {
         self.links.iter_mut().zip(0..).find_map(|(link, id)| {
             let Lost { at, route, size, tag, cause } = link.pop_drop()?;
@@ -213,13 +213,13 @@ impl<P: Clone> Network<P> {
         })
     }
 
-    /// From now on, every link remembers how long each packet is queued, from its offer to its last bit; whoever asks for that
-    /// empties it now and then with [`Network::drain_queue_delays`].
+    /// Makes every link record how long each packet is queued, from its offer to its last bit. The caller must drain
+    /// the records with [`Network::drain_queue_delays`] from time to time.
     pub fn record_queue_delays(&mut self) {
         self.links.iter_mut().for_each(Link::record_queue_delays);
     }
 
-    /// What a link remembers of that since it was last asked.
+    /// Drains the queueing delays of a link recorded since the last call.
     pub fn drain_queue_delays(&mut self, link: LinkId) -> impl Iterator<Item = Duration> + '_ {
         self.links[link.index()].drain_queue_delays()
     }
@@ -235,12 +235,12 @@ impl<P: Clone> Network<P> {
         Ok(())
     }
 
-    /// Whether the link is up, as a host sees it that is attached to it. A black hole is up.
+    /// Returns true if the link is up for an attached host. A black hole is up.
     pub fn has_carrier(&self, link: LinkId) -> bool {
         self.links[link.index()].has_carrier()
     }
 
-    /// What the link has counted, exact at `now`.
+    /// Returns the counters of a link, exact at `now`.
     pub fn stats(&mut self, now: Instant, link: LinkId) -> LinkStats {
         let index = link.index();
         let stats = *self.links[index].stats(now);

@@ -11,7 +11,7 @@ use std::fmt;
 pub(crate) struct Parcel<P> {
     pub(crate) packet: P,
     pub(crate) route: RouteId,
-    /// Where on the route it is.
+    /// Current position on the route.
     pub(crate) hop: u32,
     pub(crate) size: u32,
     pub(crate) tag: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Flying<P> {
     pub(crate) parcel: Parcel<P>,
 }
 
-/// That a packet left a queue, or never got into it.
+/// Report that a packet left a queue, or never got into it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Notice {
     pub(crate) at: Instant,
@@ -51,7 +51,7 @@ pub(crate) struct Notice {
     pub(crate) tag: u64,
 }
 
-/// That a packet is gone.
+/// Report that a packet is gone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lost {
     pub(crate) at: Instant,
@@ -61,7 +61,7 @@ pub(crate) struct Lost {
     pub(crate) cause: DropCause,
 }
 
-/// Why a link dropped a packet.
+/// Cause for which a link dropped a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropCause {
     /// The queue was full.
@@ -86,7 +86,7 @@ impl fmt::Display for DropCause {
 }
 
 impl<P> Transit<P> {
-    /// How many packets will arrive of this one that departed.
+    /// Returns the number of packets that will arrive of this one that departed.
     pub(crate) fn copies(&self) -> u64 {
         if self.lost { 0 } else { 1 + u64::from(self.duplicated) }
     }

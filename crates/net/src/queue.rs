@@ -1,29 +1,29 @@
 //! Drop-tail queue limits.
 //!
 //! The packet being serialised counts as queued: what Linux splits between qdisc and driver ring is one queue here. A
-//! packet that finds the link idle goes straight into service, whatever the limit, so no limit can close a link.
+//! packet that finds the link idle goes straight into service at any limit, so no limit can close a link.
 
 use crate::ConfigError;
 use anabranch_units::{Bytes, Duration, Rate};
 
-/// How much a queue holds before it drops what arrives.
+/// Capacity of a queue, beyond which arriving packets are dropped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueLimit {
-    /// So many packets, whatever their size.
+    /// Number of packets of any size.
     Packets(u32),
-    /// So many bytes.
+    /// Number of bytes.
     Bytes(Bytes),
-    /// So many bandwidth-delay products, in bytes, and at least two full packets. Resolved once from the mean rate with
-    /// which the link is made: memory does not grow when the rate does.
+    /// Multiple of the bandwidth-delay product, in bytes, and at least two full packets. Resolved once from the mean
+    /// rate with which the link is made: memory does not grow when the rate does.
     Bdp {
-        /// How many.
+        /// Number of bandwidth-delay products.
         factor: f64,
         /// The delay in the product: the round trip of the path that the link belongs to.
         round_trip: Duration,
     },
 }
 
-/// What a limit comes to; both bind.
+/// Resolved limit; both fields bind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limit {
     packets: u32,
@@ -53,7 +53,7 @@ impl QueueLimit {
 }
 
 impl Limit {
-    /// Whether a packet of `size` bytes may join a queue that holds this much.
+    /// Returns true if a packet of `size` bytes may join a queue that holds this much.
     pub(crate) fn admits(self, size: u32, packets: u32, bytes: u64) -> bool {
         packets == 0 || (packets < self.packets && bytes.saturating_add(u64::from(size)) <= self.bytes)
     }

@@ -1,4 +1,4 @@
-//! When the last bit of a packet leaves: at a constant rate or by a trace.
+//! Departure of packets: at a constant rate or by a trace.
 //!
 //! A link is first come, first served, so the departure of a packet is known when it is queued and nothing needs to
 //! happen at the departures between. Only a change of service recomputes them.
@@ -8,12 +8,12 @@ use crate::trace::{Cursor, Served};
 use anabranch_units::{Duration, Instant, Rate};
 use std::sync::Arc;
 
-/// How fast a queue drains.
+/// Rate at which a queue drains.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Service {
-    /// At this rate; at rate zero nothing moves.
+    /// Constant rate; at rate zero no packet moves.
     Rate(Rate),
-    /// As recorded. The trace's time zero is the beginning of the run.
+    /// Recorded rate. The trace's time zero is the beginning of the run.
     Trace(Arc<Trace>),
 }
 
@@ -25,11 +25,11 @@ pub(crate) enum Server {
 }
 
 /// Serves at a constant rate. Time is exact to a fraction of a nanosecond, so that rounding never adds up: a link
-/// carries its rate in the long run, whatever the size of its packets.
+/// carries its rate in the long run, for packets of any size.
 #[derive(Debug)]
 pub(crate) struct Constant {
     rate: u64,
-    /// When the last packet leaves: `free_at` and `fraction / rate` nanoseconds.
+    /// Departure of the last packet: `free_at` and `fraction / rate` nanoseconds.
     free_at: Instant,
     fraction: u64,
     /// The size served last with its time in whole nanoseconds and the remainder: most packets are of one size, and a
@@ -37,7 +37,7 @@ pub(crate) struct Constant {
     size: u32,
     nanos: u64,
     remainder: u64,
-    /// What the packet in service has left while the rate is zero.
+    /// Remaining work of the packet in service while the rate is zero.
     stalled: Option<Work>,
 }
 
@@ -98,7 +98,7 @@ impl Server {
         }
     }
 
-    /// What the packet at the head of the queue still needs, if it was to leave as `served` says.
+    /// Returns the remaining work of the packet at the head of the queue, which was to leave as `served` says.
     pub(crate) fn unserved(&self, now: Instant, size: u32, served: Served) -> Work {
         let whole = u128::from(size) * WORK_PER_BYTE;
         let left = match self {

@@ -1,10 +1,10 @@
-//! What a link counts, and the balance that it must keep.
+//! Counters of a link, and the balance that they must keep.
 
 use anabranch_units::statistic::{Access, Kind, Source, Statistic, Unit, Value};
 use anabranch_units::{Bytes, Duration, count, span, state};
 use std::borrow::Cow;
 
-/// What passed over a link, counted since it was made.
+/// Traffic of a link, counted since it was made.
 ///
 /// At any time `offered + duplicated = delivered + dropped + queued + in flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,13 +133,13 @@ pub struct Dropped {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("link {link} does not balance, holding {held_queued} queued and {held_in_flight} in flight: {stats:?}")]
 pub struct Imbalance {
-    /// Which link.
+    /// Name of the link.
     pub link: String,
     /// Queued packets, counted one by one.
     pub held_queued: u64,
     /// Packets in flight, counted one by one.
     pub held_in_flight: u64,
-    /// What the link believes.
+    /// Counters of the link.
     pub stats: Box<LinkStats>,
 }
 
@@ -151,7 +151,7 @@ impl Dropped {
 }
 
 impl LinkStats {
-    /// Whether what came in equals what went out and what is still inside.
+    /// Returns true if the packets that came in equal those that went out and those still inside.
     pub fn is_balanced(&self) -> bool {
         self.offered + self.duplicated
             == self.delivered + self.dropped.total() + u64::from(self.queued) + self.in_flight

@@ -3,8 +3,8 @@
 //!
 //! A trace is text, one whole number of milliseconds per line, never decreasing. Each line is an opportunity to deliver
 //! 1500 bytes at that time; a number that stands n times offers n times as much. The trace repeats with its last number
-//! as the period. A packet leaves when its last byte is served. What an opportunity has left over serves the next packet
-//! if that is queued by then, and is lost otherwise; a packet offered at the very instant counts as queued.
+//! as the period. A packet leaves when its last byte is served. What an opportunity has left over serves the next
+//! packet if that is queued by then, and is lost otherwise; a packet offered at the very instant counts as queued.
 
 mod lte;
 
@@ -19,15 +19,15 @@ use std::sync::Arc;
 pub struct Trace {
     /// Opportunities of the same millisecond taken together, in order.
     slots: Vec<Slot>,
-    /// After which it repeats; that of the last slot.
+    /// Period after which it repeats: the time of the last slot.
     period: Duration,
-    /// What one period offers.
+    /// Bytes offered in one period.
     total: Bytes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Slot {
-    /// From the beginning of the period.
+    /// Time from the beginning of the period.
     at: Duration,
     bytes: u64,
 }
@@ -35,31 +35,31 @@ struct Slot {
 /// Text that is no trace. Lines count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// There is no line at all.
+    /// The trace has no line.
     #[error("the trace is empty; it needs one number of milliseconds per line")]
     Empty,
     /// Something else than a number.
     #[error("line {line} holds {held:?}; accepted is a whole number of milliseconds below 2^32")]
     NotANumber {
-        /// Where.
+        /// Line number.
         line: usize,
-        /// What stands there, shortened.
+        /// Content of the line, shortened.
         held: String,
     },
     /// A step back in time.
     #[error("line {line} holds {held} ms, which is before the {previous} ms of the line above it")]
     NotMonotonic {
-        /// Where.
+        /// Line number.
         line: usize,
-        /// What stands there.
+        /// Value of the line.
         held: u32,
-        /// What stands above it.
+        /// Value of the line above.
         previous: u32,
     },
     /// All lines are 0.
     #[error("line {line}, the last, holds 0 ms; it is the period and must be positive")]
     NoPeriod {
-        /// Where.
+        /// Line number.
         line: usize,
     },
 }
@@ -89,12 +89,12 @@ impl Trace {
         Ok(Trace { slots, period, total })
     }
 
-    /// After how long it repeats.
+    /// Returns the period after which it repeats.
     pub fn period(&self) -> Duration {
         self.period
     }
 
-    /// What it offers on average.
+    /// Returns the average rate of the trace.
     pub fn mean_rate(&self) -> Rate {
         Rate::of(self.total, self.period).expect("a period of zero is refused by parse")
     }
@@ -120,20 +120,20 @@ pub(crate) struct Cursor {
     /// The beginning of the current repetition.
     base: Instant,
     index: usize,
-    /// What the current slot has left, in bytes.
+    /// Bytes left in the current slot.
     left: u64,
 }
 
-/// When a packet leaves.
+/// Departure of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Served {
     pub(crate) departs: Instant,
-    /// How many of its bytes are served at that very instant; only traces need to know.
+    /// Bytes of the packet served at that very instant; used by traces only.
     pub(crate) at_once: u32,
 }
 
 impl Cursor {
-    /// At the first opportunity not before `now`.
+    /// Makes a cursor at the first opportunity not before `now`.
     pub(crate) fn new(trace: Arc<Trace>, now: Instant) -> Self {
         let left = trace.slots[0].bytes;
         let mut cursor = Cursor { trace, base: Instant::ZERO, index: 0, left };
@@ -172,7 +172,7 @@ impl Cursor {
         }
     }
 
-    /// What the trace offers after `from` and before `to`.
+    /// Returns the bytes that the trace offers after `from` and before `to`.
     pub(crate) fn offered_between(&self, from: Instant, to: Instant) -> u64 {
         let mut cursor = Cursor::new(self.trace.clone(), from + Duration::from_nanos(1));
         let mut sum = 0;
@@ -196,8 +196,8 @@ impl Cursor {
         self.left = self.trace.slots[self.index].bytes;
     }
 
-    /// Forward to the first slot not before `now`, which lies after the current one. Steps double until they pass it, so
-    /// the cost grows with the logarithm of the slots passed over.
+    /// Forward to the first slot not before `now`, which lies after the current one. Steps double until they pass it,
+    /// so the cost grows with the logarithm of the slots passed over.
     fn seek(&mut self, now: Instant) {
         let period = self.trace.period.as_nanos();
         // The last slot of a repetition stands at its end, so a repetition covers (base, base + period].
@@ -320,7 +320,8 @@ mod tests {
                 })
                 .collect();
             let mut cursor = cursor(&text);
-            let served: Vec<Instant> = packets.iter().map(|&(now, bytes)| cursor.serve(us(now), bytes).departs).collect();
+            let mut serve = |now, bytes| cursor.serve(us(now), bytes).departs;
+            let served: Vec<Instant> = packets.iter().map(|&(now, bytes)| serve(now, bytes)).collect();
             prop_assert_eq!(served, plainly(&stamps, &packets));
         }
     }

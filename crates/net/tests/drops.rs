@@ -1,4 +1,4 @@
-//! Who asks is told of every packet that does not arrive: which, where, when and why.
+//! Reports of packets that do not arrive: packet, place, time and cause of each.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_net::{Change, DropCause, LinkConfig, LinkId, LossModel, Network, QueueLimit, RouteId};
@@ -46,8 +46,8 @@ fn each_cause_is_told_apart_with_its_link_and_time() {
         assert_eq!(told(&mut network), [(1, b, DropCause::Loss, us(8600))]);
         network.apply(us(9000), b, Change::Blackhole).unwrap();
         while network.poll(us(9800)).is_some() {}
-        // Packet 2 went into the hole at 9.8 ms, which a link that keeps order need not notice at once; packet 0 is still in
-        // flight.
+        // Packet 2 went into the hole at 9.8 ms, which a link that keeps order need not notice at once; packet 0 is
+        // still in flight.
         network.apply(us(9900), b, Change::Down).unwrap();
         assert_eq!(told(&mut network), [(2, b, DropCause::Blackhole, us(9800)), (0, b, DropCause::Down, us(9900))]);
         send(&mut network, us(9900), route, 5..6);

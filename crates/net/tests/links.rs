@@ -1,4 +1,4 @@
-//! What one link does to packets, to the nanosecond.
+//! Effects of one link on packets, to the nanosecond.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_net::{
@@ -52,7 +52,7 @@ impl Bench {
         self.network.stats(now, self.link)
     }
 
-    /// What happens up to `end`, each thing at its time.
+    /// Returns all outputs up to `end`, polled at their times.
     fn run(&mut self, end: Instant) -> Vec<Output<u64>> {
         let mut outputs = Vec::new();
         while let Some(now) = self.network.next_time().filter(|&now| now <= end) {

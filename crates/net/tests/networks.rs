@@ -1,4 +1,4 @@
-//! Routes over several links: order, sharing, and that nothing appears or vanishes, whatever happens.
+//! Routes over several links: order, sharing, and conservation of packets under all changes.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_net::{Change, LinkConfig, LossModel, Network, Output, QueueLimit, Reordering, RouteId, Trace};
@@ -179,13 +179,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn nothing_appears_or_vanishes(configs in prop::collection::vec(config(), 4), ops in prop::collection::vec(op(), 1..300)) {
+    fn nothing_appears_or_vanishes(
+        configs in prop::collection::vec(config(), 4),
+        ops in prop::collection::vec(op(), 1..300),
+    ) {
         let story = play(&configs, &ops);
         prop_assert!(story.is_sorted_by_key(|&(at, _)| at));
     }
 
     #[test]
-    fn links_that_keep_order_never_reorder(configs in prop::collection::vec(config(), 4), ops in prop::collection::vec(op(), 1..300)) {
+    fn links_that_keep_order_never_reorder(
+        configs in prop::collection::vec(config(), 4),
+        ops in prop::collection::vec(op(), 1..300),
+    ) {
         let ordered = |config| LinkConfig { jitter_reorders: false, reordering: None, ..config };
         let configs: Vec<LinkConfig> = configs.into_iter().map(ordered).collect();
         let mut last = [0; 3];
@@ -199,7 +205,10 @@ proptest! {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_story(configs in prop::collection::vec(config(), 4), ops in prop::collection::vec(op(), 1..200)) {
+    fn the_same_seed_gives_the_same_story(
+        configs in prop::collection::vec(config(), 4),
+        ops in prop::collection::vec(op(), 1..200),
+    ) {
         prop_assert_eq!(play(&configs, &ops), play(&configs, &ops));
     }
 }

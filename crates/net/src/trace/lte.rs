@@ -1,35 +1,36 @@
 //! A made-up LTE downlink, for those who have no recording.
 //!
-//! What the traces of driving and walking phones show (Winstein et al., *Stochastic Forecasts Achieve High Throughput and
-//! Low Delay over Cellular Networks*, NSDI 2013) in the plainest form: a rate that wanders over a factor of ten within
-//! seconds, fast fading on top, and now and then a handover during which nothing moves and after which all is different.
+//! What the traces of driving and walking phones show (Winstein et al., *Stochastic Forecasts Achieve High Throughput
+//! and Low Delay over Cellular Networks*, NSDI 2013) in the plainest form: a rate that wanders over a factor of ten
+//! within seconds, fast fading on top, and now and then a handover during which nothing moves and after which all is
+//! different.
 //!
 //! The rate is a square-root diffusion (Feller 1951; Cox, Ingersoll, Ross 1985), which reverts to its mean and cannot
 //! turn negative:
 //! ```text
 //! r += κ (μ - r) Δt + s √(r Δt) g,    s² = 2 κ σ² / μ
 //! ```
-//! with `g` of mean 0 and variance 1, where σ is the standard deviation of `r` in the long run; `r` is then kept between
-//! a floor and a ceiling. Only `+ - * /` and `sqrt` are used, so a seed gives the same text on every platform.
+//! with `g` of mean 0 and variance 1, where σ is the standard deviation of `r` in the long run; `r` is then kept
+//! between a floor and a ceiling. Only `+ - * /` and `sqrt` are used, so a seed gives the same text on every platform.
 
 use crate::queue::FULL_PACKET;
 use anabranch_units::{Duration, Rate, Seed, Stream};
 use std::fmt::Write;
 
-/// What kind of LTE link.
+/// Parameters of an LTE link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LteParams {
-    /// How long until it repeats; at least a millisecond.
+    /// Time until it repeats; at least a millisecond.
     pub period: Duration,
     /// The rate that it returns to, μ.
     pub mean: Rate,
-    /// How far it strays, σ.
+    /// Spread of the rate around its mean, σ.
     pub spread: Rate,
     /// The lowest rate outside handovers and fades.
     pub floor: Rate,
     /// The highest rate outside fades.
     pub ceiling: Rate,
-    /// How long it takes to return, 1/κ.
+    /// Time to return to the mean, 1/κ.
     pub memory: Duration,
     /// The mean time between handovers; zero for none.
     pub handover_every: Duration,
@@ -146,9 +147,9 @@ fn about_normal(stream: &mut Stream) -> f64 {
     (0..12).map(|_| stream.unit()).sum::<f64>() - 6.0
 }
 
-/// How often the slow rate moves.
+/// Interval between moves of the slow rate.
 const STEP_MS: u64 = 20;
-/// How long a fade lasts: about the coherence time of a slow car at 2 GHz.
+/// Duration of a fade: about the coherence time of a slow car at 2 GHz.
 const FADE_MS: u64 = 5;
 const BYTES_PER_MS_PER_MBPS: f64 = 125.0;
 
