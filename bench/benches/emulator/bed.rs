@@ -44,7 +44,8 @@ impl Bed {
         Ok(Bed { client, server, emulator })
     }
 
-    /// Downloads over each path at once, and answers the bytes per second that arrive over each after `warm_up`, for `span`.
+    /// Downloads over each path at once, and answers the bytes per second that arrive over each after `warm_up`, for
+    /// `span`.
     pub fn download(&self, paths: usize, warm_up: Duration, span: Duration) -> Result<Vec<f64>> {
         let over = Arc::new(AtomicBool::new(false));
         let mut counters = Vec::new();
@@ -117,8 +118,8 @@ impl Bed {
         self.client.spawn(pings).join().map_err(|_| "a thread died")?
     }
 
-    /// Sends `count` datagrams from the server and answers how many the client's interface on path 1 receives. (The socket
-    /// would lose some, were its reader not awake for long.)
+    /// Sends `count` datagrams from the server and answers how many the client's interface on path 1 receives. (The
+    /// socket would lose some, were its reader not awake for long.)
     pub fn datagrams(&self, count: u32) -> Result<u32> {
         let received = || self.client.run(|| received("path1"));
         let before = received()?;

@@ -1,7 +1,7 @@
-//! How true the emulator is: `cargo bench -p anabranch-bench --bench emulator [-- OPTIONS]`.
+//! Accuracy of the emulator: `cargo bench -p anabranch-bench --bench emulator [-- OPTIONS]`.
 //!
-//! Kernel TCP, pings and datagrams between two network namespaces with the emulator between them, against what the links
-//! were set to. Prints each goal with what was measured, the worst of several rounds last.
+//! Kernel TCP, pings and datagrams between two network namespaces with the emulator between them, against what the
+//! links were set to. Prints each goal with what was measured, the worst of several rounds last.
 
 mod bed;
 
@@ -15,7 +15,7 @@ use clap::Parser;
 use std::process::ExitCode;
 use std::time::Duration as Span;
 
-/// How true the emulator is
+/// Measure the accuracy of the emulator
 #[derive(Parser)]
 #[command(bin_name = "cargo bench -p anabranch-bench --bench emulator --")]
 struct Options {
@@ -184,7 +184,7 @@ impl Percentiles {
     }
 }
 
-/// Both ways alike, with a queue of one bandwidth-delay product and a half.
+/// Makes a path that is equal both ways, with a queue of one bandwidth-delay product and a half.
 fn path(name: &str, rate: Rate, delay_ms: u64) -> PathSpec {
     let delay = Duration::from_millis(delay_ms);
     let queue = QueueLimit::Bdp { factor: 1.5, round_trip: delay * 2 };

@@ -8,8 +8,8 @@ use anabranch_units::{Bytes, Instant, Seed};
 const DATA: Bytes = Bytes::new(1500);
 const ACK: Bytes = Bytes::new(72);
 
-/// Nanoseconds of wall time per data packet, over so many of them: each second one is answered, and each answer lets two
-/// more leave.
+/// Returns nanoseconds of wall time per data packet, over `packets`: each second one is answered, and each answer lets
+/// two more leave.
 pub fn nanos(packets: u64) -> f64 {
     let spec = R1::ONE.spec(1);
     let mut network = Network::new();

@@ -1,4 +1,4 @@
-//! What the codec costs: nanoseconds per packet written and read, payload and checksum apart, and bytes per second of the
+//! Cost of the codec: nanoseconds per packet written and read, payload and checksum apart, and bytes per second of the
 //! checksum.
 
 use crate::counting;
@@ -16,7 +16,7 @@ const PAYLOAD: usize = 1420;
 
 /// Figures for one kind of segment.
 pub struct Line {
-    /// Which.
+    /// Name of the case.
     pub name: &'static str,
     /// Headers written, checksum offloaded.
     pub emit: Spread,

@@ -21,7 +21,8 @@ pub fn live() -> u64 {
     LIVE.load(Relaxed)
 }
 
-/// Only one thread allocates here, so that reading and writing apart is exact, and cheaper than adding in one step.
+/// Counts calls, and bytes allocated or freed. Only one thread allocates here, so that reading and writing apart is
+/// exact, and cheaper than adding in one step.
 fn count(calls: u64, more: usize, less: usize) {
     CALLS.store(CALLS.load(Relaxed) + calls, Relaxed);
     LIVE.store(LIVE.load(Relaxed).wrapping_add(more as u64).wrapping_sub(less as u64), Relaxed);

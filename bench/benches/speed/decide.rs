@@ -1,10 +1,10 @@
-//! What a decision costs: nanoseconds per decision with its `Sent` event, per scheduler, for 2 and 8 subflows and for 10 and
-//! 1,000 unsent segments. What leaves is written again, so that their number stays.
+//! Cost of a decision: nanoseconds per decision with its `Sent` event, per scheduler, for 2 and 8 subflows and for 10
+//! and 1,000 unsent segments. Each segment that leaves is written again, so that their number stays.
 //!
 //! The subflows have room in turn, as their ACKs come. The slowest one's round ends every 200 decisions and every loss
-//! rate moves a little, which makes LATE forecast and deal out its blocks anew; its figure is amortised over that. Where
-//! subflows are said to move, each ACK changes the SRTT, the window and the loss rate of its subflow, as it does in life, so
-//! that no forecast is asked for twice.
+//! rate moves a little, which makes LATE forecast and deal out its blocks anew; its figure is amortised over that.
+//! Where subflows are said to move, each ACK changes the SRTT, the window and the loss rate of its subflow, as it does
+//! in life, so that no forecast is asked for twice.
 
 use crate::figure::Spread;
 use anabranch_policy::registry::{Entry, SCHEDULERS};
@@ -17,11 +17,11 @@ const MSS: u64 = 1400;
 /// Decisions per RTT of the slowest subflow.
 const ROUND: u64 = 200;
 
-/// What is measured of each scheduler: subflows, segments that wait, and whether the subflows move.
+/// Cases measured for each scheduler: subflows, segments that wait, and whether the subflows move.
 pub const CASES: [(u16, u64, bool); 6] =
     [(2, 10, false), (2, 1000, false), (8, 10, false), (8, 1000, false), (2, 1000, true), (8, 1000, true)];
 
-/// For each scheduler its name and the figures of `CASES`.
+/// Measures each scheduler: its name and the figures of `CASES`.
 pub fn all() -> Vec<(&'static str, [Spread; CASES.len()])> {
     let measure = |entry: &'static Entry<dyn Scheduler>| {
         (
@@ -60,7 +60,7 @@ fn nanos(scheduler: &mut dyn Scheduler, n: u16, unsent: u64, moving: bool) -> Sp
     })
 }
 
-/// What the ACK to come changes of its subflow: the SRTT by up to 3 %, the window by up to three segments.
+/// Applies the next ACK to its subflow: changes the SRTT by up to 3 %, the window by up to three segments.
 fn move_on(subflows: &mut [SubflowView], step: u64) {
     let (n, at) = (subflows.len() as u64, (step % subflows.len() as u64) as usize);
     let still = subflow(at as u16, n as u16);

@@ -15,7 +15,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// What several measurements come to; there must be one.
+    /// Summarises measurements, of which there must be at least one.
     pub fn of(mut measured: Vec<f64>) -> Self {
         measured.sort_by(f64::total_cmp);
         Spread { low: measured[0], median: measured[measured.len() / 2], high: measured[measured.len() - 1] }
@@ -48,26 +48,26 @@ impl Spread {
     }
 }
 
-/// What we want of a number.
+/// Goal for a number.
 #[derive(Clone, Copy, Debug)]
 pub enum Goal {
-    /// No less.
+    /// At least this value.
     AtLeast(f64),
-    /// No more.
+    /// At most this value.
     AtMost(f64),
 }
 
 /// A number with its name, unit and goal.
 pub struct Figure {
-    /// Which table it stands in.
+    /// Table in which it appears.
     pub table: &'static str,
-    /// What was measured.
+    /// Name of the measurement.
     pub name: String,
-    /// Of the numbers.
+    /// Unit of the numbers.
     pub unit: &'static str,
     /// The numbers.
     pub spread: Spread,
-    /// What they should be.
+    /// Target of the values.
     pub goal: Option<Goal>,
 }
 
@@ -82,7 +82,7 @@ impl Figure {
         Figure { goal: Some(goal), ..self }
     }
 
-    /// As a line of a table.
+    /// Prints it as a line of a table.
     pub fn print(&self) {
         let Spread { low, median, high } = self.spread;
         let goal = match self.goal {
@@ -95,7 +95,7 @@ impl Figure {
         println!("{}", line.trim_end());
     }
 
-    /// As JSON.
+    /// Returns it as JSON.
     pub fn json(&self) -> Value {
         let Spread { low, median, high } = self.spread;
         let (goal, met) = match self.goal {

@@ -1,4 +1,4 @@
-//! What a forecast costs: nanoseconds per evaluation, by conditions and horizon in round trips.
+//! Cost of a forecast: nanoseconds per evaluation, by conditions and horizon in round trips.
 
 use crate::figure::Spread;
 use anabranch_policy::forecast::{Conditions, Forecast, Forecaster, Fps, Late, Model, Switches};

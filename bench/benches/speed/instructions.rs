@@ -1,9 +1,9 @@
-//! Instructions per delivered data packet, which noise does not touch: counted by callgrind, as the difference between a
-//! longer run and a shorter one, so that beginning and end cancel.
+//! Instructions per delivered data packet, which noise does not touch: counted by callgrind, as the difference between
+//! a longer run and a shorter one, so that beginning and end cancel.
 
 use std::process::Command;
 
-/// What is counted: a run by its name, and seconds of virtual time of the shorter and of the longer run.
+/// Counted runs by name, with seconds of virtual time of the shorter and of the longer run.
 pub const COUNTED: [(&str, u64, u64); 4] =
     [("r1", 3, 8), ("r1-16-subflows", 1, 2), ("gigabit", 2, 3), ("r1-100", 1, 2)];
 

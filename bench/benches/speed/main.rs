@@ -1,4 +1,4 @@
-//! How fast and how large: `cargo bench -p anabranch-bench --bench speed [-- OPTIONS]`.
+//! Speed and size of the engine: `cargo bench -p anabranch-bench --bench speed [-- OPTIONS]`.
 //!
 //! Prints delivered data packets per second of wall time on one core, the cost of decisions and forecasts, memory and
 //! allocations; each number as the median of several, with the extremes. README.md says what they mean.
@@ -24,7 +24,7 @@ use std::process::{Command, ExitCode};
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
 
-/// How fast and how large
+/// Measure speed and memory
 #[derive(Parser)]
 #[command(bin_name = "cargo bench -p anabranch-bench --bench speed --")]
 struct Options {
@@ -41,7 +41,7 @@ struct Options {
     /// gigabit, long, …
     #[arg(long, value_name = "RUN", value_parser = run)]
     play: Option<Run>,
-    /// How long that one lasts, in seconds of virtual time
+    /// Length of that run, in seconds of virtual time
     #[arg(long, value_name = "N", requires = "play")]
     seconds: Option<u64>,
     /// Cargo says so; without it this is `cargo test` seeing whether benchmarks still work.
@@ -100,7 +100,8 @@ fn run(name: &str) -> Result<Run, String> {
     found.ok_or_else(|| format!("there are {}", known()))
 }
 
-/// One run, once: what it did (the digest tells whether a change to the code changed any event), and what it took.
+/// Plays a run once and prints its outcome (the digest shows whether a change to the code changed any event) and its
+/// cost.
 fn play(run: Run, seconds: u64) {
     let played = run.play(seconds);
     println!(
@@ -221,7 +222,7 @@ fn instructions(options: &Options) -> Vec<Figure> {
     figures
 }
 
-/// What a run costs with segments as bytes, to what it costs with segments as values, in turn.
+/// Measures the ratio of a run's cost with segments as bytes to its cost with segments as values, in turn.
 fn through_codec(options: &Options) -> Vec<Figure> {
     let figure = |run: Run| {
         let seconds = run.seconds(options.quick);

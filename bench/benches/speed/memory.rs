@@ -1,4 +1,4 @@
-//! What runs and idle connections occupy.
+//! Memory of runs and of idle connections.
 
 use crate::counting;
 use anabranch_engine::{Config, Endpoint, Event, LocalAddress, Profile, Read};
@@ -18,7 +18,7 @@ pub fn peak_resident() -> Option<f64> {
 pub struct Idle {
     /// Just established.
     pub fresh: f64,
-    /// After so much data each way that every queue was in use.
+    /// Memory after so much data each way that every queue was in use.
     pub used: f64,
 }
 
@@ -52,7 +52,7 @@ impl Pair {
     fn new() -> Self {
         let host = |addresses: &[Ipv4Addr], seed| {
             let local = |&ip: &Ipv4Addr| LocalAddress { ip: IpAddr::V4(ip), backup: false };
-            // Nobody reports departures here.
+            // The driver here does not report departures.
             let profile = Profile { tsq: None, ..Profile::linux() };
             Endpoint::new(Config::new(profile, addresses.iter().map(local).collect()), Seed(seed))
                 .expect("usual settings")
@@ -84,7 +84,7 @@ impl Pair {
         self.run();
     }
 
-    /// Until nothing is on the wire.
+    /// Runs until the wire is empty.
     fn run(&mut self) {
         loop {
             self.now += DELAY;
@@ -110,7 +110,7 @@ impl Pair {
         }
     }
 
-    /// Until no timer has anything more to do.
+    /// Runs until all timers have finished.
     fn rest(&mut self) {
         while let Some(at) = self.hosts.iter().filter_map(Endpoint::poll_timeout).min() {
             self.now = self.now.max(at);

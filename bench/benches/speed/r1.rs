@@ -11,13 +11,13 @@ use anabranch_units::{Bytes, Duration, Rate};
 /// A member of the family. All send down from the first instant on.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct R1 {
-    /// Connections of one client over links so many times as fast.
+    /// Number of connections of one client, over links faster by the same factor.
     pub connections: u64,
     /// Clients, each with links of its own.
     pub clients: usize,
     /// Subflows of each: fast and slow paths in turn.
     pub subflows: usize,
-    /// What the links are.
+    /// Kind of links.
     pub links: Links,
 }
 
@@ -36,7 +36,7 @@ impl R1 {
     /// The reference run itself.
     pub const ONE: R1 = R1::shared(1);
 
-    /// So many connections that share the links.
+    /// Makes a run of `connections` connections that share the links.
     pub const fn shared(connections: u64) -> R1 {
         R1 { connections, clients: 1, subflows: 2, links: Links::Standard }
     }
@@ -46,17 +46,17 @@ impl R1 {
         R1 { clients, ..R1::ONE }
     }
 
-    /// One connection of so many subflows.
+    /// Makes a run of one connection with `subflows` subflows.
     pub const fn wide(subflows: usize) -> R1 {
         R1 { subflows, ..R1::ONE }
     }
 
-    /// One connection over these links.
+    /// Makes a run of one connection over these links.
     pub const fn over(links: Links) -> R1 {
         R1 { subflows: if matches!(links, Links::Long) { 1 } else { 2 }, links, ..R1::ONE }
     }
 
-    /// As the tables call it.
+    /// Returns the name used in the tables.
     pub fn name(self) -> String {
         match (self.links, self.connections, self.subflows) {
             _ if self.clients > 1 => format!("R1, {} connections, own links", self.clients),
@@ -80,7 +80,7 @@ impl R1 {
         if quick { whole.div_ceil(4) } else { whole }
     }
 
-    /// The run, for so many seconds.
+    /// Returns the specification of the run, for `seconds` seconds.
     pub fn spec(self, seconds: u64) -> Spec {
         let mut host = HostSpec::new(Profile::linux(), Policies::default());
         host.multipath = self.subflows > 1;

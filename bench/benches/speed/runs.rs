@@ -9,7 +9,7 @@ use anabranch_sim::{HostSpec, Outcome, Spec, Workload, run};
 use anabranch_units::{Duration, Rate};
 use std::time::Instant;
 
-/// What is simulated; everything but the named differs in nothing: profile `linux`, LIA, min-RTT, a send buffer of 4 and a
+/// Simulated runs, which are equal apart from what is named: profile `linux`, LIA, min-RTT, a send buffer of 4 and a
 /// receive buffer of 6 MiB, queues of one bandwidth-delay product.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Run {
@@ -19,7 +19,7 @@ pub enum Run {
     Bulk,
     /// The same without loss, so that both links are full.
     Clean,
-    /// So many connections as in `Bulk` over links so many times as fast.
+    /// Many connections as in `Bulk`, over links faster by the same factor.
     Many(u64),
     /// The reference run or one of its relatives.
     R1(R1),
@@ -43,7 +43,7 @@ pub const NAMED: [(&str, Run); 13] = [
 ];
 
 impl Run {
-    /// As the tables call it.
+    /// Returns the name used in the tables.
     pub fn name(self) -> String {
         match self {
             Run::Tcp => "one TCP, 100 Mbit/s, 20 ms".to_owned(),
@@ -116,7 +116,8 @@ impl Run {
         Played { outcome, wall_nanos, processor_nanos, allocations: counting::calls() - calls }
     }
 
-    /// Allocations per delivered data packet in the second half of a run twice as long, with segments as bytes if `codec`.
+    /// Allocations per delivered data packet in the second half of a run twice as long, with segments as bytes if
+    /// `codec`.
     pub fn allocations(self, seconds: u64, codec: bool) -> f64 {
         let (half, whole) = (self.play_through(seconds, codec), self.play_through(2 * seconds, codec));
         let packets = whole.outcome.packets - half.outcome.packets;
@@ -126,7 +127,7 @@ impl Run {
 
 /// A run with what it took.
 pub struct Played {
-    /// What came of it.
+    /// Outcome of the run.
     pub outcome: Outcome,
     wall_nanos: f64,
     /// Wall time where the system does not tell.
@@ -134,7 +135,7 @@ pub struct Played {
     allocations: u64,
 }
 
-/// How long this process has run on a processor; `None` where there is no `/proc`.
+/// Returns the processor time of this process in nanoseconds; `None` without `/proc`.
 fn processor_nanos() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()

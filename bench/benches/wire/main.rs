@@ -102,7 +102,7 @@ const TABLES: &[(&str, &str)] = &[
     ("memory", "Memory per connection, one thousand of them opened by a kernel client (resident size)"),
 ];
 
-/// What is measured, in each round in this order.
+/// Measured lines, in the order of each round.
 #[derive(Clone, Copy, PartialEq)]
 enum Line {
     /// A loop on the device, a kernel UDP socket behind it.
@@ -221,7 +221,7 @@ fn memory(options: &Options, figures: &mut Vec<Figure>) {
     }
 }
 
-/// One transfer, for a profiler.
+/// Plays one transfer, for a profiler.
 fn play(what: &str) {
     let direction = if what.starts_with("up") { Direction::Up } else { Direction::Down };
     let setup = Setup { offload: !what.contains("plain"), subflows: if what.ends_with("-1") { 1 } else { 2 } };

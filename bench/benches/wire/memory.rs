@@ -1,4 +1,4 @@
-//! What a thousand connections of a kernel client occupy in the engine's process.
+//! Memory of the engine's process for a thousand connections of a kernel client.
 
 use crate::server::SOURCE;
 use crate::world::{SERVER, Setup, World, connect};
@@ -13,8 +13,8 @@ pub struct Measured {
     pub busy: f64,
 }
 
-/// Opens `count` connections, lets them idle, and in another run all download at once. Each in a process of its own: what an
-/// earlier one has freed would be used again, and nothing would seem to grow.
+/// Opens `count` connections, lets them idle, and in another run all download at once. Each in a process of its own:
+/// what an earlier one has freed would be used again, and nothing would seem to grow.
 pub fn measure(count: usize) -> Measured {
     let grow = |port: u16| {
         let arguments = [GROW.to_owned(), port.to_string(), count.to_string()];
@@ -31,7 +31,7 @@ pub const GROW: &str = "--grow";
 /// Kilobytes per connection that `count` of them to `port` take.
 pub fn growth(count: usize, port: u16) -> f64 {
     let world = World::new(Setup { offload: true, subflows: 2 }, port);
-    // What there is of everything once is there before.
+    // Allocations that happen once are made before.
     let first = connect(&world.namespace, SERVER, port);
     let mut buffer = vec![0; 64 << 10];
     std::thread::sleep(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! What moved, and what it cost in processor time.
+//! Bytes moved, and their cost in processor time.
 
 use anabranch_host::DriverCounters;
 use rustix::time::{ClockId, clock_gettime};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 pub struct Sample {
     /// Payload.
     pub bytes: u64,
-    /// How long it was watched.
+    /// Time of observation.
     pub took: Duration,
     /// Processor time of the thread that reads and writes the device; `None` if there is none.
     pub engine: Option<Duration>,
     /// Processor time of the process. What the kernel does in threads of its own is in neither.
     pub whole: Duration,
-    /// What the driver counted, from its start.
+    /// Counters of the driver, from its start.
     pub counters: Option<DriverCounters>,
 }
 
@@ -44,7 +44,7 @@ impl Stopwatch {
         Stopwatch { begun: Instant::now(), whole: of_process(), thread }
     }
 
-    /// Ends; so many bytes moved.
+    /// Ends the observation, in which `bytes` bytes moved.
     pub fn stop(self, bytes: u64) -> Sample {
         Sample {
             bytes,

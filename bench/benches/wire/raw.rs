@@ -47,8 +47,8 @@ pub fn sink(span: Duration) -> Sample {
     sample
 }
 
-/// Writes the same TCP packet as [`source`] does, of 64 KiB to be cut if `offload`; the kernel finds no connection for it and drops
-/// it when it has seen to the checksum.
+/// Writes the same TCP packet as [`source`] does, of 64 KiB to be cut if `offload`; the kernel finds no connection for
+/// it and drops it when it has seen to the checksum.
 pub fn source_alone(offload: bool, span: Duration) -> Sample {
     let namespace = Namespace::new("raw").expect("tried before");
     let mut device = open(&namespace, "raw", offload, KERNEL_NET);
@@ -62,8 +62,8 @@ pub fn source_alone(offload: bool, span: Duration) -> Sample {
     sample
 }
 
-/// Reads what the kernel forwards to the device from another one, where 64 KiB packets are written; it cuts them itself if this
-/// device has no offload.
+/// Reads what the kernel forwards to the device from another one, where 64 KiB packets are written; it cuts them itself
+/// if this device has no offload.
 pub fn sink_alone(offload: bool, span: Duration) -> Sample {
     let namespace = Namespace::new("raw").expect("tried before");
     let mut input = open(&namespace, "input", true, KERNEL_NET);
@@ -78,7 +78,7 @@ pub fn sink_alone(offload: bool, span: Duration) -> Sample {
     sample
 }
 
-/// Counts what a device gives, less so many bytes of headers per packet.
+/// Counts the bytes that a device gives, less `headers` bytes per packet.
 fn reader(mut device: Tun, headers: usize) -> Loop {
     let mut buffer = vec![0; LONGEST_PACKET];
     Loop::start(move |bytes| match device.receive_frame(&mut buffer).expect("the device is there") {
@@ -167,7 +167,7 @@ impl Packet {
 
     fn tcp(from: &str, to: &str, offload: bool) -> Self {
         let flow = FlowKey::new(from.parse().expect("an address"), to.parse().expect("an address"));
-        // A RST is answered by nobody.
+        // A RST needs no answer.
         let mut segment = Segment::new(flow, Flags::RST, SubflowSeq::new(1), SubflowSeq::new(0));
         segment.options.timestamps = Some(Timestamps { value: 1, echo: 1 });
         let mut headers = BytesMut::new();

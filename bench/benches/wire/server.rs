@@ -1,4 +1,4 @@
-//! What runs on the engine: takes everything, or sends without end.
+//! Servers on the engine: a sink for all data, and an endless source.
 
 use anabranch_engine::{ConnectionId, Event, Read};
 use anabranch_host::{Application, Context};
@@ -11,12 +11,12 @@ pub const SOURCE: u16 = 19;
 
 /// An application for one of the two.
 pub struct Server {
-    /// What is sent, again and again.
+    /// Data sent again and again.
     pattern: Option<Bytes>,
 }
 
 impl Server {
-    /// For a port.
+    /// Makes the server for a port.
     pub fn on(port: u16) -> Self {
         Server { pattern: (port == SOURCE).then(|| Bytes::from(vec![0x5a; 4 << 20])) }
     }

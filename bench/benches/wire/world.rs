@@ -12,25 +12,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Which way the data go, seen from the kernel client.
+/// Direction of the data, seen from the kernel client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// To the engine.
+    /// Data to the engine.
     Up,
-    /// From the engine.
+    /// Data from the engine.
     Down,
 }
 
-/// How the engine is reached.
+/// Way to reach the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setup {
     /// The device has offload.
     pub offload: bool,
-    /// One or two, over the same device.
+    /// Number of subflows, one or two, over the same device.
     pub subflows: usize,
 }
 
-/// Whether there is everything that this needs.
+/// Checks that all needed facilities are available.
 pub fn try_all() -> io::Result<()> {
     let namespace = Namespace::new("try")?;
     namespace.run(|| Tun::open("try%d")).map(drop)
