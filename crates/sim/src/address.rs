@@ -38,13 +38,13 @@ pub(crate) fn owner(address: IpAddr) -> (usize, usize) {
     }
 }
 
-/// Where a server is reached first.
+/// Returns the address at which a server is reached first.
 pub(crate) const fn service(server: usize) -> SocketAddr {
     SocketAddr::new(address(server, 0), SERVICE)
 }
 
-/// The port that servers listen on: the one that iperf made usual for bulk transfers. Wireshark knows no protocol
-/// there, as it does at 80, where it would take our bytes for broken HTTP.
+/// Port of servers: the one that iperf made usual for bulk transfers. Wireshark knows no protocol there, as it does at
+/// 80, where it would take our bytes for broken HTTP.
 pub(crate) const SERVICE: u16 = 5001;
 
 /// Added to the last octet by a NAT ([`anabranch_paths::Middlebox::Nat`]).

@@ -57,7 +57,7 @@ fn workload(number: usize, workload: &Workload) -> Result<(), SpecError> {
     empty.map_or(Ok(()), |what| Err(SpecError::Empty(what)))
 }
 
-/// What one octet of an address can tell apart, 255 left out.
+/// Values that one octet of an address can have, 255 left out.
 const ADDRESSES: usize = 255;
 /// Competing TCP workloads: their pairs of hosts are numbered in one octet.
 const COMPETING: usize = 255;

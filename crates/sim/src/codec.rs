@@ -19,7 +19,7 @@ pub(crate) struct Codec {
     segments: Vec<Box<Segment>>,
     /// Read back what was written, at once.
     audit: bool,
-    /// Which bits of a damaged packet are flipped.
+    /// Stream that chooses the bits flipped in a damaged packet.
     damage: Stream,
 }
 
@@ -47,8 +47,8 @@ impl Codec {
     /// The packet of a segment.
     ///
     /// # Panics
-    /// If the segment holds what the wire cannot carry: too many options, or a number too large for its field. What sent
-    /// it has a bug.
+    /// If the segment holds what the wire cannot carry: too many options, or a number too large for its field. What
+    /// sent it has a bug.
     #[inline]
     pub(crate) fn write(&mut self, mut segment: Box<Segment>) -> Box<Frame> {
         let mut frame = self.frames.pop().unwrap_or_else(Frame::empty);
@@ -88,8 +88,8 @@ impl Codec {
         }
     }
 
-    /// A packet that was damaged on its way: flips up to eight bits of one of its bytes, which no Internet checksum misses
-    /// (RFC 1071), and has it read by a host that does not know.
+    /// A packet that was damaged on its way: flips up to eight bits of one of its bytes, which no Internet checksum
+    /// misses (RFC 1071), and has it read by a host that does not know.
     ///
     /// # Panics
     /// If that is not found out.

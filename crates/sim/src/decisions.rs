@@ -1,4 +1,4 @@
-//! Which path each segment took when its data was first sent: what a scheduler decided, as papers draw it.
+//! Path of each segment when its data was first sent: the decisions of a scheduler, as papers draw them.
 
 use crate::address::sender;
 use crate::session::Session;
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 pub struct Decided {
     /// Index into the paths of the specification.
     pub path: usize,
-    /// How many.
+    /// Number of segments.
     pub segments: u64,
     /// The sender had waited: these left after the first of those before had been acknowledged at the data level.
     pub waited: bool,
@@ -23,11 +23,11 @@ pub struct Decided {
 #[derive(Default)]
 pub(crate) struct Decisions {
     on: bool,
-    /// By connection, in the order in which they were opened.
+    /// Runs by connection, in the order in which they were opened.
     runs: BTreeMap<usize, Vec<Decided>>,
-    /// By connection: bytes sent for the first time. (The endpoint counts a train of segments before they leave.)
+    /// Bytes sent for the first time, by connection. (The endpoint counts a train of segments before they leave.)
     sent: BTreeMap<usize, u64>,
-    /// By connection: how many bytes had been sent before the present round.
+    /// Bytes that had been sent before the present round, by connection.
     rounds: BTreeMap<usize, u64>,
     /// The connection that a subflow belongs to, by the addresses of its host and of the other.
     owners: BTreeMap<(SocketAddr, SocketAddr), usize>,
@@ -43,7 +43,7 @@ impl Decisions {
         self.on
     }
 
-    /// One list for each of the first `connections` connections; `None` if nobody asked.
+    /// Returns one list for each of the first `connections` connections; `None` unless decisions are recorded.
     pub(crate) fn into_runs(mut self, connections: usize) -> Option<Vec<Vec<Decided>>> {
         self.on.then(|| (0..connections).map(|session| self.runs.remove(&session).unwrap_or_default()).collect())
     }
@@ -95,12 +95,12 @@ impl Stage<'_> {
         })
     }
 
-    /// How much was written before the first transfer of a connection.
+    /// Returns the bytes written before the first transfer of a connection.
     fn warm_up(&self, session: usize, direction: Direction) -> u64 {
         let first = self.transfers.iter().find(|transfer| transfer.report.connection == session);
         first.map_or_else(|| self.target(session, direction), |transfer| transfer.base)
     }
 }
 
-/// Longer lists are cut: nobody reads them.
+/// Longest list; longer ones are cut.
 const MOST: usize = 10_000;

@@ -1,7 +1,7 @@
 //! A running digest of everything that happens, in order.
 
-/// Two runs with equal digests went the same way, up to one chance in 2⁶⁴ per pair of runs. Not cryptographic; a multiply
-/// and a rotation per word, so that it can be on in every run.
+/// Two runs with equal digests went the same way, up to one chance in 2⁶⁴ per pair of runs. Not cryptographic; a
+/// multiply and a rotation per word, so that it can be on in every run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Digest(u64);
 

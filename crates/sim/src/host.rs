@@ -18,7 +18,7 @@ pub(crate) struct Host {
     pub(crate) touched: bool,
     /// Connections that are gone, or will be before the host next rests.
     left: Vec<ConnectionId>,
-    /// By the connection's index, which is used again once it is gone.
+    /// Session by the connection's index, which is used again once the connection is gone.
     sessions: Vec<Option<(ConnectionId, usize)>>,
 }
 
@@ -44,7 +44,7 @@ impl Host {
         self.sessions.clear();
     }
 
-    /// This connection is that session.
+    /// Assigns a connection to a session.
     pub(crate) fn bind(&mut self, id: ConnectionId, session: usize) {
         if self.sessions.len() <= id.index() {
             self.sessions.resize(id.index() + 1, None);
@@ -52,7 +52,7 @@ impl Host {
         self.sessions[id.index()] = Some((id, session));
     }
 
-    /// This connection is no session any more.
+    /// Removes a connection from its session.
     pub(crate) fn leave(&mut self, id: ConnectionId) {
         if self.session(id).is_some() {
             self.sessions[id.index()] = None;
@@ -103,7 +103,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// Which way it sends.
+    /// Returns the direction in which it sends.
     #[inline]
     pub(crate) const fn sends(self) -> Direction {
         match self {
@@ -114,7 +114,7 @@ impl Side {
 }
 
 impl Place {
-    /// As observers know it, among the hosts of one client.
+    /// Returns its role for observers, among the hosts of one client.
     pub(crate) const fn role(self) -> crate::Host {
         match (self.pair, self.side) {
             (0, Side::Client) => crate::Host::Client,

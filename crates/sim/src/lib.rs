@@ -1,6 +1,6 @@
 //! Virtual time: endpoints, links and applications in one deterministic world.
 //!
-//! A [`Spec`] says what there is: paths, two hosts, workloads, what changes when. [`run`] plays it and answers an
+//! A [`Spec`] describes the paths, two hosts, workloads, and changes with their times. [`run`] plays it and returns an
 //! [`Outcome`]. The seed and the specification are the whole run: the same two give the same [`Outcome::digest`].
 #![forbid(unsafe_code)]
 

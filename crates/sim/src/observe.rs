@@ -1,4 +1,4 @@
-//! Who watches a run packet by packet: what stands between the simulator and a capture file.
+//! Observers of a run, packet by packet: the interface between the simulator and a capture file.
 
 use crate::Host;
 use anabranch_engine::Purpose;
@@ -23,22 +23,22 @@ pub trait Observer {
 /// A packet at a host.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
-    /// The same where it was sent and where it is received, if the host sent this very packet: a middlebox may make others,
-    /// and a link may make copies of one.
+    /// The same where it was sent and where it is received, if the host sent this very packet: a middlebox may make
+    /// others, and a link may make copies of one.
     pub id: PacketId,
-    /// When.
+    /// Time of the event.
     pub at: Instant,
     /// The client whose paths these are: from 0 to [`Spec::clients`](crate::Spec::clients).
     pub client: usize,
-    /// Which of the hosts on them.
+    /// Host at which it happened.
     pub host: Host,
-    /// Over which path: an index into the paths of [`Spec::network`](crate::Spec::network).
+    /// Path: an index into the paths of [`Spec::network`](crate::Spec::network).
     pub path: usize,
-    /// What.
+    /// Content of the packet.
     pub content: Content<'a>,
 }
 
-/// What a packet holds.
+/// Content of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
     /// A TCP segment.
@@ -47,18 +47,18 @@ pub enum Content<'a> {
     Echo(Echo),
     /// A datagram of a UDP workload.
     Datagram {
-        /// Which, numbered among the UDP workloads.
+        /// Number among the UDP workloads.
         flow: usize,
         /// The client sent it.
         from_client: bool,
         /// The addresses of client and server that it passes between: it has no hosts of its own.
         ends: [IpAddr; 2],
-        /// Of the IP packet.
+        /// Size of the IP packet.
         size: Bytes,
     },
 }
 
-/// In which state a packet arrived.
+/// Condition in which a packet arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Condition {
     /// Its checksum holds.
@@ -67,13 +67,13 @@ pub enum Condition {
     Damaged,
 }
 
-/// How a packet was lost.
+/// Loss of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss<'a> {
-    /// When.
+    /// Time of the loss.
     pub at: Instant,
     /// The name of the link, for instance `wifi/down`.
     pub link: &'a str,
-    /// Why.
+    /// Cause of the loss.
     pub cause: DropCause,
 }

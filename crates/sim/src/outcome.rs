@@ -1,4 +1,4 @@
-//! What a run answers.
+//! Outcome of a run.
 
 use crate::host::{Place, Side};
 use crate::{Decided, Sample};
@@ -15,38 +15,40 @@ pub struct Outcome {
     pub finished: bool,
     /// The end of the last transfer, or of the run if it did not finish.
     pub end: Instant,
-    /// After [`Spec::linger`](crate::Spec::linger) nothing was left: no timer, no packet, no open connection. False if
+    /// True if after [`Spec::linger`](crate::Spec::linger) no timer, packet or open connection was left. False also if
     /// there was no time to see.
     pub quiet: bool,
-    /// In the order of workloads, and of their files, bursts or repetitions.
+    /// Transfers in the order of workloads, and of their files, bursts or repetitions.
     pub transfers: Vec<Transfer>,
-    /// In the order in which they were opened.
+    /// Connections in the order in which they were opened.
     pub connections: Vec<ConnectionOutcome>,
-    /// In the order of paths, then of shared links; `down` before `up`; client by client.
+    /// Links in the order of paths, then of shared links; `down` before `up`; client by client.
     pub links: Vec<LinkOutcome>,
-    /// One per UDP workload, in order; client by client.
+    /// UDP workloads, in order; client by client.
     pub udp: Vec<UdpOutcome>,
-    /// One per web page that was asked for, in the order of time.
+    /// Web pages that were asked for, in the order of time.
     pub pages: Vec<PageOutcome>,
-    /// Of every delivered packet and every event, in order: equal digests, equal runs.
+    /// Digest of every delivered packet and every event, in order: equal digests, equal runs.
     pub digest: u64,
     /// TCP segments with payload that reached a host undamaged.
     pub packets: u64,
     /// Packets that a host discarded because its checksum failed.
     pub corrupted: u64,
-    /// In the order of paths, each path's in the order from the client to the server; copies of all clients together.
+    /// Middleboxes in the order of paths, each path's in the order from the client to the server; copies of all clients
+    /// together.
     pub middleboxes: Vec<MiddleboxOutcome>,
-    /// Bytes that an application read otherwise than they were written. Only a middlebox that alters payload can bring that
-    /// about, and only where no DSS checksum was negotiated: nobody can see it then (RFC 8684 §3.3).
+    /// Bytes that an application read otherwise than they were written. Only a middlebox that alters payload can cause
+    /// that, and only where no DSS checksum was negotiated: without one the change goes unseen (RFC 8684 §3.3).
     pub altered_bytes: u64,
     /// The state at the times of [`Spec::samples`](crate::Spec::samples) that the run reached, and at its end.
     pub samples: Vec<Sample>,
-    /// By connection: which paths its data took when it was first sent, in order; up to 10000 entries each. If
+    /// Paths that the data of each connection took when it was first sent, in order; up to 10000 entries each. Only if
+    /// [`Spec::decisions`](crate::Spec::decisions) asked for it.
     /// [`Spec::decisions`](crate::Spec::decisions) asked for it.
     pub decisions: Option<Vec<Vec<Decided>>>,
-    /// What happened, if [`Spec::record_events`](crate::Spec::record_events) asked for it.
+    /// Events, if [`Spec::record_events`](crate::Spec::record_events) asked for them.
     pub events: Option<Vec<EventRecord>>,
-    /// Of the clients and of the servers under test, added up.
+    /// Counters of the clients and of the servers under test, added up.
     pub counters: [Counters; 2],
 }
 
@@ -61,32 +63,32 @@ pub struct Transfer {
     pub connection: usize,
     /// The first SYN, or on a warm connection the writing of the request (files) or of the burst.
     pub started: Instant,
-    /// When the receiving application had read the last byte in order; for bulk, when the time was up. `None` if that
-    /// never came.
+    /// Time at which the receiving application had read the last byte in order; for bulk, the end of its duration.
+    /// `None` if the transfer did not finish.
     pub finished: Option<Instant>,
     /// Payload bytes of this transfer that the receiving application read, up to `finished`.
     pub bytes: u64,
-    /// How many there were to be; `None` for bulk.
+    /// Bytes requested; `None` for bulk.
     pub asked: Option<u64>,
 }
 
-/// One connection. What was sent to warm a connection up before files is not in its counts; it is in positions of the
-/// stream and in the most that was held at once.
+/// One connection. Its counts exclude data sent to warm it up before files; positions in the stream and peaks of held
+/// data include it.
 #[derive(Clone, Debug)]
 pub struct ConnectionOutcome {
     /// The client on whose paths it is.
     pub client: usize,
     /// Index into [`Spec::workloads`](crate::Spec::workloads).
     pub workload: usize,
-    /// That of its first transfer.
+    /// Label of its first transfer.
     pub label: String,
     /// MPTCP was agreed on, and neither host fell back to plain TCP, be it after the last transfer.
     pub multipath: bool,
-    /// Of the host that sends the data; `None` if it never learned of the connection.
+    /// Statistics of the host that sends the data; `None` if it never learned of the connection.
     pub sender: Option<ConnectionStats>,
-    /// Of the host that receives the data; `None` if it never learned of the connection.
+    /// Statistics of the host that receives the data; `None` if it never learned of the connection.
     pub receiver: Option<ConnectionStats>,
-    /// Of the host that sends the data, in the order of their ids.
+    /// Subflows of the host that sends the data, in the order of their ids.
     pub subflows: Vec<SubflowOutcome>,
 }
 
@@ -95,7 +97,7 @@ pub struct ConnectionOutcome {
 pub struct SubflowOutcome {
     /// Index into the paths of the specification.
     pub path: usize,
-    /// What the engine counted.
+    /// Statistics from the engine.
     pub stats: SubflowStats,
 }
 
@@ -106,9 +108,9 @@ pub struct PageOutcome {
     pub client: usize,
     /// Index into [`Spec::workloads`](crate::Spec::workloads).
     pub workload: usize,
-    /// When it was asked for: the first SYN.
+    /// Time at which it was asked for: the first SYN.
     pub started: Instant,
-    /// When its last activity was through, computations included. `None` if that never came.
+    /// Time at which its last activity ended, computations included. `None` if it did not finish.
     pub finished: Option<Instant>,
 }
 
@@ -140,7 +142,7 @@ pub enum Host {
     CompetingServer(u8),
 }
 
-/// What happened to a segment, or on a connection.
+/// Event of a segment or of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventKind {
     /// A host sent the segment.
@@ -154,13 +156,13 @@ pub enum EventKind {
 /// One segment at one host. [`EventRecord`] prints as one line of JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventRecord {
-    /// When.
+    /// Time of the event.
     pub at: Instant,
     /// The client whose paths these are.
     pub client: usize,
-    /// Which of the hosts on them.
+    /// Host at which it happened.
     pub host: Host,
-    /// What.
+    /// Kind of the event.
     pub kind: EventKind,
     /// Index of the path.
     pub path: usize,
@@ -183,7 +185,7 @@ pub struct EventRecord {
 }
 
 impl Transfer {
-    /// From start to finish.
+    /// Returns the time from start to finish.
     pub fn duration(&self) -> Option<Duration> {
         self.finished.map(|finished| finished.since(self.started))
     }

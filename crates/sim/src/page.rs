@@ -5,40 +5,40 @@ use anabranch_units::{Bytes, Duration};
 /// A page: its activities in any order. It is loaded when all of them are through.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
-    /// At least one of them downloads something.
+    /// Activities, of which at least one is a download.
     pub activities: Vec<Activity>,
 }
 
 /// Something that happens while a page is loaded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Activity {
-    /// Not before so much time has passed since the page was asked for.
+    /// Earliest begin, as time since the page was asked for.
     pub begin: Duration,
-    /// Not before all of these.
+    /// Conditions that must all be met before.
     pub after: Vec<After>,
-    /// What.
+    /// Work of the activity.
     pub work: Work,
 }
 
-/// What an activity waits for.
+/// Condition of an activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct After {
     /// Index of the other activity.
     pub activity: usize,
-    /// Which moment of it.
+    /// Moment of that activity.
     pub moment: Moment,
-    /// How much later.
+    /// Delay after that moment.
     pub delay: Duration,
 }
 
 /// A moment of an activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
-    /// It begins: a request is ready to be sent.
+    /// Beginning: a request is ready to be sent.
     Begin,
     /// The first byte of what it downloads is there; for a computation the same as its end.
     FirstByte,
-    /// It is through.
+    /// End of the activity.
     End,
 }
 
@@ -62,12 +62,12 @@ pub struct Object {
     pub header: Bytes,
 }
 
-/// How objects are fetched.
+/// Protocol that fetches objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/1.1: up to so many persistent connections, opened on demand, with one request at a time on each.
+    /// HTTP/1.1: persistent connections, opened on demand, with one request at a time on each.
     Http1 {
-        /// At most; browsers have six per origin.
+        /// Limit on connections; browsers have six per origin.
         connections: usize,
     },
     /// HTTP/2 (RFC 9113): one connection, whose answers are interleaved frame by frame.
@@ -81,14 +81,14 @@ pub const REQUEST: Bytes = Bytes::new(400);
 pub const HEADER: Bytes = Bytes::new(350);
 
 impl Object {
-    /// One of this size with a usual request and header.
+    /// Makes an object of this size with a usual request and header.
     pub const fn of_size(size: Bytes) -> Self {
         Object { size, request: REQUEST, header: HEADER }
     }
 }
 
 impl Page {
-    /// What is wrong with it, if anything: in words, and which activity.
+    /// Checks the page. Returns a description of the first error and its activity.
     pub fn check(&self) -> Result<(), String> {
         if !self.activities.iter().any(|activity| matches!(activity.work, Work::Download(_))) {
             return Err("nothing is downloaded".to_owned());
@@ -162,7 +162,7 @@ pub mod http2 {
         block(object.header.get(), RESPONSE_BLOCK)
     }
 
-    /// What is left of so many bytes of header in a block.
+    /// Returns the size of a header block that compression leaves of `header` bytes.
     fn block(header: u64, percent: u64) -> u64 {
         (header * percent / 100).max(LEAST_BLOCK)
     }

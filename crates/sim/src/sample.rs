@@ -7,11 +7,11 @@ use anabranch_engine::SubflowStats;
 use anabranch_units::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// All connections under test of all clients together, competing TCP apart, at one instant: before whatever happens
-/// then.
+/// State at one instant, before all events of that instant: all connections under test of all clients together, without
+/// competing TCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When.
+    /// Time of the sample.
     pub at: Instant,
     /// Bytes that receiving applications have read, in the direction of the data.
     pub read: u64,
@@ -21,7 +21,7 @@ pub struct Sample {
     pub ofo_segments: u64,
     /// Bytes in receive buffers: out of order, or in order and unread.
     pub buffered: u64,
-    /// In the order of the specification, the copies of all clients together.
+    /// Paths in the order of the specification, the copies of all clients together.
     pub paths: Vec<PathSample>,
 }
 
@@ -39,10 +39,10 @@ pub struct PathSample {
 /// Takes samples when their time has come.
 #[derive(Default)]
 pub(crate) struct Sampler {
-    /// When, in the order of time.
+    /// Times of samples, in order.
     times: Vec<Instant>,
     samples: Vec<Sample>,
-    /// What was last known of each session: hosts forget connections that are over.
+    /// Latest reading of each session: hosts forget connections that are over.
     noted: BTreeMap<usize, Reading>,
 }
 
@@ -52,7 +52,7 @@ struct Reading {
     data_acked: u64,
     ofo_segments: u64,
     buffered: u64,
-    /// By path.
+    /// Bytes received, by path.
     received: Vec<u64>,
     cwnd: Vec<u64>,
 }
@@ -69,7 +69,7 @@ impl Sampler {
         !self.times.is_empty()
     }
 
-    /// When the next sample is to be taken.
+    /// Returns the time of the next sample.
     #[inline]
     pub(crate) fn next_time(&self) -> Option<Instant> {
         self.times.get(self.samples.len()).copied()

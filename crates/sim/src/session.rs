@@ -1,4 +1,4 @@
-//! One connection with what its two applications have written and read.
+//! One connection with the data that its two applications have written and read.
 
 use crate::ConnectionOutcome;
 use anabranch_engine::ConnectionId;
@@ -9,19 +9,19 @@ use anabranch_units::Instant;
 pub(crate) struct Session {
     /// The application that opened it, and hears of it.
     pub(crate) app: usize,
-    /// That application's workload.
+    /// Workload of that application.
     pub(crate) workload: usize,
-    /// Of the first transfer.
+    /// Label of the first transfer.
     pub(crate) label: String,
     /// Time of the first SYN.
     pub(crate) opened: Instant,
     /// The hosts: the client and the server.
     pub(crate) ends: [usize; 2],
-    /// Which way the data goes; the other way go requests.
+    /// Direction of the data; requests go the other way.
     pub(crate) direction: Direction,
     /// The connection as the client and the server call it.
     pub(crate) ids: [Option<ConnectionId>; 2],
-    /// Both hosts see MPTCP.
+    /// True for each host that sees MPTCP.
     pub(crate) multipath: [bool; 2],
     /// A host went on as plain TCP, perhaps after the session was concluded.
     pub(crate) fell_back: bool,
@@ -39,15 +39,15 @@ pub(crate) struct Session {
 /// One direction of a session.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ByteStream {
-    /// How much the sending application wants to have written.
+    /// Bytes that the sending application wants to have written.
     pub(crate) target: u64,
-    /// How much of that the endpoint took.
+    /// Bytes of these that the endpoint took.
     pub(crate) written: u64,
     /// Close this direction once `target` is written.
     pub(crate) finish: bool,
-    /// It is closed.
+    /// True if it is closed.
     pub(crate) shut: bool,
-    /// How much the receiving application has read.
+    /// Bytes that the receiving application has read.
     pub(crate) read: u64,
     /// Tell the application when so much is read.
     pub(crate) milestone: Option<u64>,
@@ -55,7 +55,7 @@ pub(crate) struct ByteStream {
     pub(crate) drains: bool,
 }
 
-/// What an application hears of its session.
+/// News of a session for its application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum News {
     /// The receiving application has read up to the milestone of this direction, or further.

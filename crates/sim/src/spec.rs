@@ -1,4 +1,4 @@
-//! What a run consists of.
+//! Specification of a run.
 
 use crate::Host;
 use crate::address::MAX_HOSTS;
@@ -17,23 +17,23 @@ pub struct Spec {
     pub seed: Seed,
     /// Paths between the hosts, and what happens to them.
     pub network: NetworkSpec,
-    /// How many clients there are, 1 unless said otherwise. Each has a server and copies of all paths, links and
-    /// workloads of its own; nothing connects one client with another. The first one's run is the run of a single
-    /// client.
+    /// Number of clients, 1 by default. Each has a server and copies of all paths, links and workloads of its own; the
+    /// clients are not connected to each other. The first one's run equals the run of a single client.
     pub clients: usize,
     /// The host that opens connections.
     pub client: HostSpec,
     /// The host that accepts them.
     pub server: HostSpec,
-    /// What is sent. The run ends when all bulk, files and bursts are through; competing TCP and UDP alone keep it
-    /// going only if there is nothing else.
+    /// Workloads of the run. The run ends when all bulk, files and bursts are through; competing TCP and UDP alone keep
+    /// it going only if they are all there is.
     pub workloads: Vec<Workload>,
     /// The run ends here even if it is not finished.
     pub stop: Duration,
-    /// After the last transfer, run on for up to this long until no timer, no packet and no connection is left; see
+    /// Longest time to run on after the last transfer until no timer, packet or connection is left; see
+    /// [`Outcome::quiet`](crate::Outcome::quiet).
     /// [`Outcome::quiet`](crate::Outcome::quiet).
     pub linger: Option<Duration>,
-    /// Which policies take the place of others.
+    /// Replacements of policies during the run.
     pub switches: Vec<TimedSwitch>,
     /// The hosts that lose all their state.
     pub restarts: Vec<TimedRestart>,
@@ -70,14 +70,14 @@ pub struct HostSpec {
     pub announce: bool,
     /// Requires DSS checksums (RFC 8684 §3.3.1); one host that does is enough.
     pub dss_checksum: bool,
-    /// Can move pure ACKs to other subflows' paths by rewriting addresses, if the other host can too.
+    /// Offers to move pure ACKs to other subflows' paths by rewriting addresses; used if the other host offers it too.
     pub ack_rewrite: bool,
-    /// Some ACKs keep their own path all the same, and all do where the other loses them.
+    /// Keeps some ACKs on their own path, and all of them where the other path loses them.
     pub ack_caution: bool,
-    /// Segments that leave together share one mapping of up to so many bytes, as with segmentation offload; `None` for
-    /// one mapping per segment.
+    /// Longest mapping, in bytes, that segments leaving together share, as with segmentation offload; `None` for one
+    /// mapping per segment.
     pub burst: Option<Bytes>,
-    /// When the path of a dead subflow is tried again.
+    /// Time after which the path of a dead subflow is tried again.
     pub rejoin: Option<Duration>,
     /// Handshakes kept; further SYNs are answered with SYN cookies.
     pub max_half_open: usize,
@@ -87,95 +87,96 @@ pub struct HostSpec {
     pub receive_buffer: Bytes,
     /// The receive buffer has this size at first and tunes itself, up to `receive_buffer`; `None` for a fixed size.
     pub initial_receive_buffer: Option<Bytes>,
-    /// When a silent peer is asked whether it is there; `None` for never.
+    /// Times at which a silent peer is probed; `None` for never.
     pub keepalive: Option<Keepalive>,
     /// A connection whose data is not acknowledged for so long is given up; `None` leaves that to the retransmission
     /// timeouts.
     pub user_timeout: Option<Duration>,
-    /// After so many timeouts in a row of a full segment, segments become smaller; `None` for never.
+    /// Number of consecutive timeouts of a full segment after which segments become smaller; `None` for never.
     pub black_hole_timeouts: Option<u32>,
-    /// What can be swapped.
+    /// Policies of the host.
     pub policies: Policies,
-    /// How many addresses the server has; 1 unless said otherwise. The client has one per path.
+    /// Number of the server's addresses; 1 by default. The client has one per path.
     pub addresses: usize,
 }
 
 /// Something that is sent. Times count from the beginning of the run.
 #[derive(Clone)]
 pub enum Workload {
-    /// As much as possible for a time, over one connection.
+    /// Sends as much as possible for a time, over one connection.
     Bulk {
-        /// Which way.
+        /// Direction of the data.
         direction: Direction,
-        /// When the connection is opened.
+        /// Time at which the connection is opened.
         start: Duration,
-        /// How long after that bytes count.
+        /// Time after that in which bytes count.
         duration: Duration,
     },
     /// Files of given sizes. A download begins with a request of 100 bytes from the client.
     Files {
-        /// Which way.
+        /// Direction of the data.
         direction: Direction,
-        /// One file each.
+        /// Size of each file.
         sizes: Vec<Bytes>,
         /// Order, and the connections they take.
         order: FileOrder,
-        /// When the first connection is opened.
+        /// Time at which the first connection is opened.
         start: Duration,
     },
     /// Bursts on one warm connection, whether or not the one before has arrived.
     Bursts {
-        /// Which way.
+        /// Direction of the data.
         direction: Direction,
-        /// Of each burst.
+        /// Size of each burst.
         size: Bytes,
-        /// How many.
+        /// Number of bursts.
         count: usize,
         /// Between the beginnings of bursts, and between `start` and the first.
         interval: Duration,
-        /// When the connection is opened.
+        /// Time at which the connection is opened.
         start: Duration,
         /// Sent right after connecting, and not reported, so that all subflows have been used.
         warm_up: Bytes,
     },
-    /// Both ends send at once over one connection, and each closes its direction after its last byte. Two transfers.
+    /// Exchange over one connection: both ends send at once, and each closes its direction after its last byte. Two
+    /// transfers.
     Exchange {
-        /// From server to client.
+        /// Bytes from server to client.
         down: Bytes,
-        /// From client to server.
+        /// Bytes from client to server.
         up: Bytes,
-        /// When the connection is opened.
+        /// Time at which the connection is opened.
         start: Duration,
-        /// From then until both have something to send.
+        /// Pause from then until both have data to send.
         pause: Duration,
     },
     /// A web page, loaded once. Each of its objects is a transfer, which starts with its request.
     Web {
-        /// What it consists of.
+        /// Activities of the page.
         page: Arc<Page>,
-        /// How it is fetched.
+        /// Protocol that fetches it.
         protocol: Protocol,
-        /// When it is asked for.
+        /// Time at which it is asked for.
         start: Duration,
     },
     /// Objects that are asked for as a user acts, over HTTP/2 on one connection. Each is a transfer.
     Interactive {
         /// The objects; times count from `start`.
         page: Arc<Page>,
-        /// When the connection is opened.
+        /// Time at which the connection is opened.
         start: Duration,
     },
     /// UDP that is on and off in turn.
     Udp {
         /// The name of the path.
         path: String,
-        /// Which way.
+        /// Direction of the data.
         direction: Direction,
-        /// While on, counting whole IP packets.
+        /// Rate while on, counting whole IP packets.
         rate: Rate,
         /// Size of the IP packet.
         packet: Bytes,
-        /// From one packet to the next.
+        /// Distribution of the gaps between packets.
         spacing: Spacing,
         /// Mean time on; zero for always.
         on: Duration,
@@ -183,20 +184,20 @@ pub enum Workload {
         off: Duration,
         /// Distribution of the times on and off.
         phases: Spacing,
-        /// When it is on first.
+        /// Time at which it is on first.
         start: Duration,
-        /// When it ends.
+        /// Time at which it ends.
         stop: Duration,
     },
     /// Competing single-path TCP from hosts of its own, with the profile and buffers of the main ones.
     Tcp {
         /// The name of the path.
         path: String,
-        /// Which way.
+        /// Direction of the data.
         direction: Direction,
-        /// When the first connection is opened.
+        /// Time at which the first connection is opened.
         start: Duration,
-        /// How much.
+        /// Amount of data.
         extent: Extent,
         /// Its congestion control.
         congestion: Factory<CongestionControl>,
@@ -219,7 +220,7 @@ impl Workload {
         Workload::Files { direction, sizes: vec![size], order, start: Duration::ZERO }
     }
 
-    /// Whether some of its times are drawn from the seed of a run.
+    /// Returns true if some of its times are drawn from the seed of a run.
     pub fn is_random(&self) -> bool {
         match self {
             Workload::Files { order: FileOrder::AtOnce(arrivals), .. }
@@ -237,11 +238,11 @@ impl Workload {
 pub enum FileOrder {
     /// Each on its own connection, so long after the end of the one before.
     InTurn(Duration),
-    /// One after the other on one connection.
+    /// Files one after the other on one connection.
     OneConnection {
         /// Sent right after connecting, and not reported; nothing if zero.
         warm_up: Bytes,
-        /// From the end of one, or of the warm-up, to the beginning of the next.
+        /// Pause from the end of one, or of the warm-up, to the beginning of the next.
         pause: Duration,
     },
     /// Each on its own connection, whether or not the one before is through.
@@ -250,9 +251,9 @@ pub enum FileOrder {
     Established {
         /// Sent over each right after connecting, and not reported, so that all subflows have been used.
         warm_up: Bytes,
-        /// From the arrival of the last of these to the first file.
+        /// Pause from the arrival of the last of these to the first file.
         pause: Duration,
-        /// From then on.
+        /// Arrivals from then on.
         arrivals: Arrivals,
     },
 }
@@ -279,12 +280,12 @@ pub enum Spacing {
     Exponential,
 }
 
-/// How much a competing TCP sends.
+/// Amount of data that a competing TCP sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
-    /// As much as possible for so long.
+    /// Sends as much as possible for this time.
     For(Duration),
-    /// One file.
+    /// Sends one file.
     File(Bytes),
     /// Files of this size back to back, each on its own connection, until the run ends.
     Repeat(Bytes),
@@ -294,11 +295,11 @@ pub enum Extent {
 /// after it.
 #[derive(Clone)]
 pub struct TimedSwitch {
-    /// When.
+    /// Time of the replacement.
     pub at: Duration,
     /// The host; both if none is named. Competing TCP keeps what it has.
     pub host: Option<Host>,
-    /// What.
+    /// Policy that takes over.
     pub switch: Switch,
 }
 
@@ -307,7 +308,7 @@ pub struct TimedSwitch {
 /// comes last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimedRestart {
-    /// When.
+    /// Time of the change.
     pub at: Duration,
     /// [`Host::Client`] or [`Host::Server`]; those of competing TCP do not restart.
     pub host: Host,
@@ -336,11 +337,11 @@ pub enum SpecError {
     /// No clients, or more than there are addresses for.
     #[error("there are {clients} clients; accepted are 1 to {most}, with {hosts} hosts for each")]
     Clients {
-        /// How many.
+        /// Number of clients.
         clients: usize,
         /// Hosts on the paths of each: two, and two for each competing TCP.
         hosts: usize,
-        /// How many there may be.
+        /// Largest number.
         most: usize,
     },
     /// Something to send that is nothing.
@@ -364,7 +365,7 @@ pub enum SpecError {
     Page {
         /// Its number, counted from 1.
         workload: usize,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
 }
@@ -393,7 +394,7 @@ impl Spec {
         }
     }
 
-    /// How many clients there may be: each takes addresses for two hosts, and for two more per competing TCP.
+    /// Returns the largest number of clients: each takes addresses for two hosts, and for two more per competing TCP.
     pub fn most_clients(&self) -> usize {
         MAX_HOSTS / self.hosts_per_client()
     }

@@ -18,10 +18,12 @@ use anabranch_units::Instant;
 
 /// Plays a run.
 ///
-/// # Errors If the specification names what there is not, or holds a number that means nothing.
+/// # Errors
+/// If the specification refers to an unknown item, or a value is out of range.
 ///
-/// # Panics If the engine or the network breaks a promise: a byte lost, repeated or changed, a timer in the past, a
-///   packet out of nowhere, an invariant of an endpoint. Those are bugs in us.
+/// # Panics
+/// If the engine or the network breaks a promise: a byte lost, repeated or changed, a timer in the past, a packet out
+/// of nowhere, an invariant of an endpoint. Those are bugs in us.
 pub fn run(spec: &Spec) -> Result<Outcome, SpecError> {
     play(spec, None)
 }
@@ -56,15 +58,15 @@ struct World<'a> {
     spec: &'a Spec,
     stage: Stage<'a>,
     apps: Vec<Box<dyn App>>,
-    /// By workload: whether the run waits for it.
+    /// True for each workload that the run waits for.
     awaited: Vec<bool>,
     /// The applications of those workloads.
     awaited_apps: Vec<usize>,
-    /// How many of these are known to be done, from the front.
+    /// Number of these known to be done, from the front.
     done: usize,
-    /// In the order of time.
+    /// Changes in the order of time.
     changes: Vec<Scheduled<'a>>,
-    /// How many of them were made.
+    /// Number of changes made.
     changed: usize,
     carriers: Carriers,
     /// Timers of applications are off.
@@ -92,7 +94,7 @@ enum Happening<'a> {
     Restart(Side),
 }
 
-/// Who is next.
+/// Owner of the next turn.
 enum Turn {
     Network,
     Host(usize),
@@ -315,7 +317,7 @@ impl<'a> World<'a> {
         self.settle();
     }
 
-    /// Tells the senders what there is to know of each path, for policies that ask.
+    /// Tells the senders the true state of each path, for policies that ask.
     fn tell_truths(&mut self) {
         for path in 0..self.stage.topology.paths() {
             let [up, down] = [Direction::Up, Direction::Down].map(|way| {
@@ -331,8 +333,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether all applications are done that the run waits for. One that is done stays so: it is asked once more and
-    /// then not again.
+    /// Returns true if all applications that the run waits for are done. A done application stays so: it is not asked
+    /// again.
     fn transfers_are_through(&mut self) -> bool {
         while let Some(&app) = self.awaited_apps.get(self.done) {
             if !self.apps[app].is_done() {
@@ -351,7 +353,7 @@ impl<'a> World<'a> {
         through && !gave_up && transfers.all(|transfer| transfer.report.finished.is_some())
     }
 
-    /// When the last transfer was through, or now if one is not.
+    /// Returns the time at which the last transfer finished, or now if one has not.
     fn end(&mut self) -> Instant {
         if !self.is_finished() {
             return self.stage.now;
@@ -426,12 +428,12 @@ impl<'a> World<'a> {
     }
 }
 
-/// By workload, whether it keeps a run going: those whose transfers are measured, or else all.
+/// Returns for each workload whether it keeps a run going: those whose transfers are measured, or else all.
 fn awaited(workloads: &[Workload]) -> Vec<bool> {
     let background = |workload: &Workload| matches!(workload, Workload::Udp { .. } | Workload::Tcp { .. });
     let all_are = workloads.iter().all(background);
     workloads.iter().map(|workload| all_are || !background(workload)).collect()
 }
 
-/// So many turns at one instant are a bug: far more than there can be connections with something to do.
+/// Number of turns at one instant that proves a bug: far more than there can be connections with work to do.
 const STANDSTILL: u32 = 10_000_000;

@@ -9,7 +9,7 @@ use anabranch_sim::{Extent, Outcome, Spacing, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate, Seed};
 use common::{ms, path, spec};
 
-/// UDP of 1 Mbit/s in packets of 1250 B, on and off for these times on average, in a run of so many seconds.
+/// UDP of 1 Mbit/s in packets of 1250 B, on and off for these times on average, in a run of `seconds` seconds.
 fn on_and_off(phases: Spacing, on: Duration, off: Duration, seconds: u64) -> Workload {
     Workload::Udp {
         path: "a".to_owned(),

@@ -26,7 +26,7 @@ fn transfers_of(outcome: &Outcome, client: usize) -> Vec<Transfer> {
     outcome.transfers.iter().filter_map(own).collect()
 }
 
-/// What links called `PREFIX…` have counted.
+/// Returns the counters of links called `PREFIX…`.
 fn links_of(outcome: &Outcome, prefix: &str) -> Vec<String> {
     let of =
         |link: &anabranch_paths::LinkOutcome| Some(format!("{} {:?}", link.name.strip_prefix(prefix)?, link.stats));

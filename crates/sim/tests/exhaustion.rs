@@ -1,9 +1,10 @@
-//! Exhaustion beside chance: short runs with every choice of a few faults, each of which must end delivered and quiet.
+//! Exhaustive tests beside random ones: short runs with every choice of a few faults, each of which must end delivered
+//! and quiet.
 //!
 //! A fault is a packet lost, repeated, swapped with the next of its way and path, or delayed beyond a timeout. Choices
-//! are found by playing: whatever a run sends after its last fault may meet the next one, so no fault is tried at a
-//! packet that is never sent, and no choice twice. `EXHAUSTION_FAULTS=3` takes three faults in place of two; a failure
-//! prints the command that repeats it.
+//! are found by playing: each packet that a run sends after its last fault may meet the next one, so no fault is tried
+//! at a packet that is never sent, and no choice twice. `EXHAUSTION_FAULTS=3` takes three faults in place of two; a
+//! failure prints the command that repeats it.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -31,7 +32,7 @@ struct Place {
     number: u64,
 }
 
-/// Where each packet of a run stands, in the order in which hosts sent them.
+/// Place of each packet of a run, in the order in which hosts sent them.
 #[derive(Default)]
 struct Sent {
     places: Vec<Place>,
@@ -67,7 +68,7 @@ type Choice = Vec<(Place, Fault)>;
 struct Subject {
     name: &'static str,
     spec: Spec,
-    /// Faults strike among the first so many packets of each direction.
+    /// Number of packets of each direction among which faults strike.
     first: usize,
 }
 
@@ -187,7 +188,7 @@ impl Subject {
         }
     }
 
-    /// All choices of up to so many faults, on all cores.
+    /// Plays all choices of up to `faults` faults, on all cores.
     fn exhaust(&self, faults: usize) -> Tally {
         let tally = Tally::default();
         let (verdict, sent) = self.play(&[], true);
@@ -266,8 +267,8 @@ impl Tally {
         }
     }
 
-    /// Says how many runs there were, and fails if one of them did. The order is that of the choices, whatever the
-    /// threads did.
+    /// Prints the number of runs, and fails if one of them did. Failures are in the order of the choices, independent
+    /// of threads.
     fn conclude(self, what: &str) {
         let (runs, failures) = (self.runs.into_inner(), self.failures.into_inner().unwrap());
         let failed = failures.len();
@@ -321,7 +322,7 @@ fn the_case_asked_for_is_delivered_and_quiet() {
     assert_eq!(verdict, None);
 }
 
-/// Where one fault too many is fatal, that is found out: a client that sends one SYN and no more loses it.
+/// A fault beyond the limit is detected: a client that sends one SYN and no more loses it.
 #[test]
 fn what_cannot_be_survived_fails() {
     let mut subject = warm();

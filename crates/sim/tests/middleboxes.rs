@@ -1,4 +1,4 @@
-//! What each middlebox brings about: data intact or an honest error, the reaction of RFC 8684, and its reason counted.
+//! Effects of each middlebox: data intact or an honest error, the reaction of RFC 8684, and its reason counted.
 //!
 //! Nothing here tests that bytes are the right ones: every run does, and panics if one is not (see `pattern`), except
 //! where a middlebox alters payload; then [`Outcome::altered_bytes`] says how many.
@@ -63,7 +63,7 @@ fn reinjected(outcome: &Outcome) -> u64 {
     outcome.connections[0].sender.as_ref().unwrap().reinjected
 }
 
-/// The one that sends the data, and the one that receives it.
+/// Returns the host that sends the data, and the one that receives it.
 fn roles(direction: Direction) -> (usize, usize) {
     match direction {
         Direction::Down => (SERVER, CLIENT),
@@ -168,7 +168,8 @@ fn an_address_whose_announcement_is_dropped_is_not_joined() {
         assert_eq!(subflows(&[], direction), (2, true, 0));
         for options in [StrippedOptions::AddAddr, StrippedOptions::Control] {
             let strip = Middlebox::Strip { from: Stripped::All, options, after: 0, direction: Some(Direction::Down) };
-            // Without its echo, ADD_ADDR is repeated (RFC 8684 §3.4.1), as long as the connection lasts and three times at most.
+            // Without its echo, ADD_ADDR is repeated (RFC 8684 §3.4.1), as long as the connection lasts and three times
+            // at most.
             let (subflows, multipath, dropped) = subflows(&[strip], direction);
             assert_eq!((subflows, multipath), (1, true), "{options:?}");
             assert!((2..=3).contains(&dropped), "{dropped}");
@@ -253,8 +254,8 @@ fn pieces_that_are_merged_again_are_as_before() {
     assert!(outcome.connections[0].multipath);
 }
 
-/// Without the DSS checksum nobody can see it (RFC 8684 §3.3): the application reads other bytes, as with plain TCP, and
-/// only the simulator, which knows what was written, can count them.
+/// Altered payload goes unseen without the DSS checksum (RFC 8684 §3.3): the application reads other bytes, as with
+/// plain TCP, and only the simulator, which knows the written bytes, can count them.
 #[test]
 fn altered_payload_goes_unseen_without_a_checksum() {
     let alter = |remove, insert| Middlebox::AlterPayload { offset: 50_000, remove, insert, direction: None };
@@ -271,8 +272,9 @@ fn altered_payload_goes_unseen_without_a_checksum() {
     }
 }
 
-/// The same with the checksum: on the only subflow the receiver says MP_FAIL and both go on as plain TCP, which reads what
-/// the box wrote, as a stock kernel does (RFC 8684 §3.7); on one of two the subflow is reset and nothing wrong is read.
+/// The same with the checksum: on the only subflow the receiver says MP_FAIL and both go on as plain TCP, which reads
+/// what the box wrote, as a stock kernel does (RFC 8684 §3.7); on one of two the subflow is reset and nothing wrong is
+/// read.
 #[test]
 fn altered_payload_is_seen_with_a_checksum() {
     for (remove, insert) in [(4, 4), (4, 8), (8, 4)] {
@@ -308,7 +310,7 @@ fn altered_payload_is_seen_with_a_checksum() {
     }
 }
 
-/// Nor does it count as MPTCP when the other host had restarted by then, which is the end of the transfer.
+/// Altered payload is read as plain TCP if the other host had restarted by then; the transfer ends there.
 #[test]
 fn altered_payload_is_read_as_plain_tcp_after_a_restart() {
     let mut spec =
@@ -322,7 +324,8 @@ fn altered_payload_is_read_as_plain_tcp_after_a_restart() {
     assert!(!outcome.connections[0].multipath);
 }
 
-/// What is inserted has no mapping, and that is seen even without a checksum: plain TCP, which reads what the box wrote.
+/// Inserted bytes have no mapping, which is noticed even without a checksum: the connection becomes plain TCP, which
+/// reads the bytes of the box.
 #[test]
 fn inserted_bytes_have_no_mapping() {
     let alter = Middlebox::AlterPayload { offset: 50_000, remove: 4, insert: 8, direction: None };
@@ -349,8 +352,8 @@ fn early_acknowledgments_do_no_harm() {
             assert!(outcome.middleboxes[0].made > 100, "{:?}", outcome.middleboxes);
             assert!(outcome.connections[0].multipath, "{direction:?}");
         }
-        // The proxy beside the sender: the round trip that it sees is the proxy's. A round trip's worth of acknowledgments
-        // without DSS is no reason to fall back (§3.7): those with it come later.
+        // The proxy beside the sender: the round trip that it sees is the proxy's. A round trip's worth of
+        // acknowledgments without DSS is no reason to fall back (§3.7): those with it come later.
         let near = if direction == Direction::Up { End::Client } else { End::Server };
         let mut spec = alone(&[], direction);
         spec.network.paths[0].middleboxes = vec![MiddleboxSpec { kind: proxy, end: near }];
@@ -361,8 +364,8 @@ fn early_acknowledgments_do_no_harm() {
     }
 }
 
-/// What the proxy loses after having acknowledged it leaves a hole in the subflow. The sender has kept the data, sends all
-/// that the subflow carried behind the hole on the other one, and nothing is missing.
+/// Data that the proxy loses after having acknowledged it leaves a hole in the subflow. The sender has kept the data,
+/// sends all that the subflow carried behind the hole on the other one, and no byte is missing.
 #[test]
 fn what_was_acknowledged_and_lost_is_sent_again_elsewhere() {
     for (place, path, direction) in [
@@ -381,8 +384,8 @@ fn what_was_acknowledged_and_lost_is_sent_again_elsewhere() {
             .sum();
         assert!(repeated > 50 * 1420, "{repeated}");
         assert!(outcome.end.since(Instant::ZERO) < Duration::from_secs(2), "{}", outcome.end);
-        // And if that goes on, the subflow is given up again and again, less and less often: at the fourth time that
-        // it has acknowledged what never came. From one to the next the sender gets no further than a send buffer.
+        // And if that goes on, the subflow is given up again and again, less and less often: at the fourth time that it
+        // has acknowledged what never came. From one to the next the sender gets no further than a send buffer.
         let mut long = place(&[proxy], direction);
         let size = 4 * long.server.send_buffer.get();
         long.workloads = vec![files(direction, &[size], false)];
@@ -394,9 +397,9 @@ fn what_was_acknowledged_and_lost_is_sent_again_elsewhere() {
     }
 }
 
-/// With one path there is nowhere else to send it, and plain TCP would have lost it for good. The subflow that acknowledged
-/// it in vain is reset, and another joins over the same path: the rest arrives, or after a few the sender gives up and
-/// says so. Nobody is told that what is missing arrived.
+/// Data lost after its acknowledgment on the only path arrives, or the sender gives up; plain TCP would have lost it
+/// for good. The subflow that acknowledged it is reset, and another joins over the same path: the rest arrives, or
+/// after a few the sender gives up and says so. Missing data is never reported as delivered.
 #[test]
 fn what_was_acknowledged_and_lost_on_the_only_path_arrives_or_is_an_error() {
     let mut arrived = 0;
@@ -536,8 +539,8 @@ fn boxes_are_combined() {
     }
 }
 
-/// TCP Small Queues counts what the host sent, whatever becomes of it: a first hop does not fill up with what a box made of
-/// it, nor does the host wait for what a box has dropped.
+/// TCP Small Queues counts the packets that the host sent: packets made by a box do not fill up the first hop, and the
+/// host does not wait for packets that a box has dropped.
 #[test]
 fn a_host_hears_of_the_departure_of_what_it_sent() {
     let hole = Middlebox::MtuBlackhole { size: 1000, from: ms(100), direction: None };
@@ -570,8 +573,8 @@ fn what_cannot_be_is_refused() {
     refusal(Middlebox::MtuBlackhole { size: 67, from: Duration::ZERO, direction: None });
 }
 
-/// The peer takes the third ACK of a join and holds the subflow for open; its answers never say so here. Whoever gives the
-/// join up says so too, or the peer would keep the subflow, and refuse others in its place.
+/// The peer takes the third ACK of a join and holds the subflow for open; its answers never say so here. The host that
+/// gives the join up resets it, or the peer would keep the subflow, and refuse others in its place.
 #[test]
 fn a_join_that_is_given_up_is_reset() {
     let boxes = [Middlebox::Strip {
@@ -588,8 +591,8 @@ fn a_join_that_is_given_up_is_reset() {
     assert_eq!(outcome.counters[SERVER].reset_reasons_received.get(&ResetReason::Middlebox), Some(&1));
 }
 
-/// A second subflow on the only path rules plain TCP out, and no DATA_ACK ever comes through: each subflow is reset for it and
-/// joined anew. After a few without any progress the connection is given up.
+/// A second subflow on the only path rules plain TCP out, and no DATA_ACK ever comes through: each subflow is reset for
+/// it and joined anew. After a few without any progress the connection is given up.
 #[test]
 fn a_path_that_lets_no_data_ack_through_is_given_up() {
     let boxes = [Middlebox::Strip {
@@ -609,8 +612,8 @@ fn a_path_that_lets_no_data_ack_through_is_given_up() {
     assert!(outcome.end < Instant::ZERO + Duration::from_secs(200), "{}", outcome.end);
 }
 
-/// The peer falls back while the third ACK of a join is on its way to it: it resets the join and never counted on it, so we can
-/// follow.
+/// The peer falls back while the third ACK of a join is on its way to it: it resets the join and never counted on it,
+/// so we can follow.
 #[test]
 fn a_join_that_the_peer_never_counted_does_not_keep_us_from_following_it() {
     let boxes = [Middlebox::Strip {

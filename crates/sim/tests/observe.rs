@@ -1,4 +1,4 @@
-//! What an observer sees of a run.
+//! Observers' view of a run.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -162,7 +162,7 @@ fn losses_show_what_finds_them() {
     }
 }
 
-/// Only which packets have begun and which have ended.
+/// Packets that have begun, and packets that have ended.
 #[derive(Default)]
 struct Ends {
     last: Instant,

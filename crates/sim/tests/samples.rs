@@ -1,4 +1,5 @@
-//! Looking at a run on the way changes nothing, and what is seen agrees with what comes out; UDP with uneven gaps; many paths.
+//! Looking at a run on the way changes nothing, and what is seen agrees with what comes out; UDP with uneven gaps; many
+//! paths.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -9,7 +10,7 @@ use anabranch_sim::{Sample, Spacing, Workload, run};
 use anabranch_units::{Bytes, Duration, Instant, Rate, Seed};
 use common::{bulk, complete, download, ms, path, spec};
 
-/// Over the runs of the swarm, faults, middleboxes and small queues included.
+/// Sampling changes no run of the swarm, faults, middleboxes and small queues included.
 #[test]
 fn a_run_is_the_same_whether_or_not_it_is_sampled() {
     for seed in 1..=25 {
@@ -26,7 +27,8 @@ fn a_run_is_the_same_whether_or_not_it_is_sampled() {
     }
 }
 
-/// What was read at the end is the file; both paths together have received at least that; nothing is left in the buffer.
+/// The last sample holds the whole file: all of it was read, both paths together have received at least that, and no
+/// data is left in the buffer.
 #[test]
 fn the_last_sample_is_the_whole() {
     let mut spec = spec(vec![path("a", 20, 10), path("b", 10, 30)], vec![download(3_000_000)]);
@@ -76,7 +78,7 @@ fn uneven_gaps_have_the_same_mean() {
     assert_ne!(sent(Spacing::Uniform, 2).1, digest);
 }
 
-/// As many as a host may have subflows.
+/// Sixteen subflows, the largest number of a host.
 #[test]
 fn sixteen_paths_carry_one_connection() {
     let paths: Vec<_> = (0..16).map(|n| path(&format!("p{n}"), 2, 10 + n)).collect();

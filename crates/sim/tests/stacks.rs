@@ -16,7 +16,7 @@ use common::{complete, download, goodput, lossy_path, ms, order, path, spec, swa
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Both hosts with the profile `linux`, changed.
+/// Returns the specification with changed profiles of both hosts.
 fn with(spec: &Spec, change: impl Fn(&mut Profile)) -> Spec {
     let mut spec = spec.clone();
     for host in [&mut spec.client, &mut spec.server] {
@@ -46,7 +46,7 @@ fn ns3(paths: Vec<PathSpec>, profile: Profile, bytes: u64) -> Spec {
     spec
 }
 
-/// Of all subflows of the sender: fast recoveries and timeouts.
+/// Returns fast recoveries and timeouts, over all subflows of the sender.
 fn repairs(outcome: &Outcome) -> (u64, u64) {
     let subflows = &outcome.connections[0].subflows;
     (subflows.iter().map(|it| it.stats.fast_recoveries).sum(), subflows.iter().map(|it| it.stats.rtos).sum())
@@ -306,10 +306,10 @@ fn the_timeout_of_mptcp_ns3_is_twice_a_steady_round_trip() {
     assert!(ns3 > rfc + 100.0, "{ns3} and {rfc} ms");
 }
 
-/// Three paths of 1 Mbit/s, 20 to 100 ms, no loss. What waits for the stream counts against the window of its subflow.
-/// A scheduler that leaves a gap in the stream for a later segment can fill all windows with what is behind the gap:
-/// then nobody may send what is in the gap, the repetitions of timeouts are not answered, and the connection stands for
-/// ever. One that sends in order always has the missing byte under way.
+/// Three paths of 1 Mbit/s, 20 to 100 ms, no loss. Data that waits for the stream counts against the window of its
+/// subflow. A scheduler that leaves a gap in the stream for a later segment can fill all windows with data behind the
+/// gap: then no subflow may send the data of the gap, the repetitions of timeouts are not answered, and the connection
+/// stands for ever. One that sends in order always has the missing byte under way.
 #[test]
 fn coupled_acks_lock_up_under_a_scheduler_that_skips() {
     for (name, coupled_acks, through) in

@@ -39,7 +39,7 @@ fn verdict(spec: &Spec) -> Option<String> {
     judge(spec, &run(spec).unwrap())
 }
 
-/// What is wrong with a run, if anything.
+/// Judges a run; returns a description of the fault, if any.
 fn judge(spec: &Spec, outcome: &Outcome) -> Option<String> {
     if !outcome.finished && !draw::deep::may_fail(spec) && !is_honest_failure(spec, outcome) {
         let left: Vec<_> = outcome.transfers.iter().filter(|transfer| transfer.finished.is_none()).collect();
@@ -54,8 +54,9 @@ fn judge(spec: &Spec, outcome: &Outcome) -> Option<String> {
         return Some(format!("{} neither finished nor ended", held.label));
     }
     for stats in outcome.connections.iter().filter_map(|c| c.sender.as_ref()) {
-        // Whoever waits for the fastest subflow while that repairs a loss by timeout may well be found starving. Where a
-        // scheduler has skipped the next byte, a window policy that counts what was sent behind it may shut everybody out.
+        // A scheduler that waits for the fastest subflow while that repairs a loss by timeout may be found starving.
+        // Where a scheduler has skipped the next byte, a window policy that counts data sent behind it may leave all
+        // shares empty.
         if stats.overruled.total() > stats.overruled.starving + stats.overruled.shares {
             return Some(format!("the scheduler had to be overruled: {:?}", stats.overruled));
         }
@@ -65,8 +66,8 @@ fn judge(spec: &Spec, outcome: &Outcome) -> Option<String> {
             return Some(format!("{} delivered {} of {:?}", transfer.label, transfer.bytes, transfer.asked));
         }
     }
-    // With checksums whatever a box alters is noticed before it is read, as long as MPTCP is spoken (RFC 8684 §3.3.1).
-    // Without, or on plain TCP, nobody can.
+    // With checksums a change by a box is noticed before the data is read, as long as MPTCP is spoken (RFC 8684
+    // §3.3.1). Without, or on plain TCP, it cannot be.
     let checked = spec.client.dss_checksum || spec.server.dss_checksum;
     if outcome.altered_bytes > 0 && checked && outcome.connections.iter().all(|connection| connection.multipath) {
         return Some(format!("{} altered bytes were read in spite of checksums", outcome.altered_bytes));
@@ -74,7 +75,7 @@ fn judge(spec: &Spec, outcome: &Outcome) -> Option<String> {
     None
 }
 
-/// A connection that nobody has ended although both ends can tell that a box cuts bytes out of it.
+/// Returns true for a connection that has not ended although both ends can tell that a box cuts bytes out of it.
 fn is_held(spec: &Spec, connection: &ConnectionOutcome) -> bool {
     let ends = || [&connection.sender, &connection.receiver].into_iter().flatten();
     let checked = spec.client.dss_checksum || spec.server.dss_checksum;
@@ -82,8 +83,8 @@ fn is_held(spec: &Spec, connection: &ConnectionOutcome) -> bool {
     draw::deep::alters(spec) && checked && speaks && ends().count() == 2 && ends().all(|end| end.ended.is_none())
 }
 
-/// A middlebox took options away in the middle, the two ends found out at different times, and one of them could not follow
-/// the other to plain TCP any more: a reset that says so is all that is left (RFC 8684 §3.7).
+/// A middlebox took options away in the middle, the two ends found out at different times, and one of them could not
+/// follow the other to plain TCP any more: a reset that says so is all that is left (RFC 8684 §3.7).
 fn is_honest_failure(spec: &Spec, outcome: &Outcome) -> bool {
     let interferes = spec.network.paths.iter().any(|path| !path.middleboxes.is_empty());
     let says_so = |counters: &anabranch_engine::Counters| counters.resets_sent.contains_key(&ResetReason::Middlebox);
@@ -160,9 +161,9 @@ fn what_once_failed_does_not_again() {
     }
 }
 
-/// With every SYN answered by a cookie, with timestamps and without. A SYN/ACK of which nothing is kept is not
-/// repeated: where the server is to speak first and the third ACK is lost, nobody speaks (RFC 4987 §3.6), and the
-/// server never knew of the connection.
+/// Everything arrives with every SYN answered by a cookie, with timestamps and without. Such a SYN/ACK is not repeated:
+/// where the server is to speak first and the third ACK is lost, both sides are silent (RFC 4987 §3.6), and the server
+/// never knew of the connection.
 #[test]
 fn everything_arrives_although_no_handshake_is_kept() {
     let mut cookies = 0;
@@ -250,7 +251,7 @@ impl Observer for Shared {
     fn on_kept(&mut self, _: PacketId, _: usize, _: End) {}
 }
 
-/// What the swarm draws happens in it: mappings over bursts, beside those that middleboxes make by splitting segments.
+/// Runs of the swarm have mappings over bursts, beside those that middleboxes make by splitting segments.
 #[test]
 fn bursts_share_mappings() {
     let count = |spec: &Spec| {

@@ -1,7 +1,7 @@
 //! Throughput, shares and completion times against what theory says of them, in virtual time.
 //!
-//! The right-hand sides come from formulas and models, not from earlier runs of ours. The tables beside the tests say what we
-//! measured when they were written, so that a reader sees how much room is left.
+//! The right-hand sides come from formulas and models, not from earlier runs of ours. The tables beside the tests say
+//! what we measured when they were written, so that a reader sees how much room is left.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -30,10 +30,10 @@ const PACKET: f64 = 1500.0;
 /// B = ((1-p)/p + W) / (RTT · (b·W/2 + 1))
 /// ```
 ///
-/// b = 1 although ACKs are delayed, since the window counts acknowledged bytes (RFC 3465). Timeouts are left out because
-/// this sender has next to none, as the test checks: SACK, RACK and TLP repair what cost the Reno of 1998 a timeout
-/// (three lost of a small window, a lost retransmission). With them, at 3 %, RTO 300 ms, the formula says 58 packets/s;
-/// we get 62.
+/// b = 1 although ACKs are delayed, since the window counts acknowledged bytes (RFC 3465). Timeouts are left out
+/// because this sender has next to none, as the test checks: SACK, RACK and TLP repair what cost the Reno of 1998 a
+/// timeout (three lost of a small window, a lost retransmission). With them, at 3 %, RTO 300 ms, the formula says 58
+/// packets/s; we get 62.
 ///
 /// The short form is C/(RTT·sqrt(p)). C is sqrt(3/2) = 1.22 when losses are evenly spaced, and 1.31 for the stationary
 /// mean under independent ones (T. Ott, J. Kemperman, M. Mathis, *The Stationary Behavior of Ideal TCP Congestion
@@ -74,7 +74,8 @@ fn reno_under_independent_loss_follows_the_square_root_law() {
 }
 
 /// The formula assumes that all packets behind a lost one in its round trip are lost too, and puts means where windows
-/// vary. [`ideal_reno`] assumes neither, so that little is left to differ once ACKs are not delayed, which at 3 % costs 6 %.
+/// vary. [`ideal_reno`] assumes neither, so that little is left to differ once ACKs are not delayed, which at 3 % costs
+/// 6 %.
 ///
 /// | p     | engine | model | ratio |
 /// |-------|--------|-------|-------|
@@ -103,8 +104,8 @@ fn reno_under_independent_loss_keeps_step_with_an_ideal_sender() {
 }
 
 /// Packets delivered per round trip by a Reno that learns the fate of each packet exactly one round trip after sending
-/// it: a segment more per window acknowledged, one halving per recovery (RFC 6582), the first retransmission at once and
-/// the others as the window admits (RFC 6675).
+/// it: a segment more per window acknowledged, one halving per recovery (RFC 6582), the first retransmission at once
+/// and the others as the window admits (RFC 6675).
 fn ideal_reno(p: f64, round_trips: f64, seed: Seed) -> f64 {
     let mut chance = seed.stream("theory/loss");
     let (mut cwnd, mut ssthresh) = (10.0_f64, f64::INFINITY);
@@ -155,12 +156,11 @@ fn pftk_without_timeouts(p: f64) -> f64 {
     ((1.0 - p) / p + window) / (window / 2.0 + 1.0)
 }
 
-/// A queue of one bandwidth-delay product lets a window fall to half without leaving the link idle. The round trip in the
-/// product is that of a packet that is acknowledged late: beside propagation, four serialisations (its own, the
+/// A queue of one bandwidth-delay product lets a window fall to half without leaving the link idle. The round trip in
+/// the product is that of a packet that is acknowledged late: beside propagation, four serialisations (its own, the
 /// next one's, whose arrival releases the ACK, and two because windows and their halves are whole packets). They matter
-/// where the product is a few packets: with the bare product of 8 packets, a window of 16 falls to 8 where 10 are needed,
-/// and Reno loses 3 %. Between start-up and the
-/// end, goodput is what headers leave.
+/// where the product is a few packets: with the bare product of 8 packets, a window of 16 falls to 8 where 10 are
+/// needed, and Reno loses 3 %. Between start-up and the end, goodput is what headers leave.
 #[test]
 fn a_lossless_link_is_full_whatever_its_rate_and_delay() {
     for (mbps, rtt_ms) in [(1, 10), (1, 100), (10, 10), (10, 100), (100, 10), (100, 100)] {
@@ -246,11 +246,11 @@ fn lia_takes_the_share_of_one_tcp_on_a_shared_bottleneck() {
 }
 
 /// Fifteen segments on warm paths of 10 and 100 ms, with ten segments of window each after the pause (RFC 2861).
-/// min-rtt puts ten on the fast path and five on the slow one: 50 ms and some; round-robin puts seven or eight on each, the
-/// last of which leaves later. LATE knows that the fast path needs two round trips, 15 ms. ECF waits too, but sends the
-/// last few on the slow path after all, since few bytes fail its second inequality: a round trip later than min-rtt. BLEST
-/// minds only what fills the window of the connection: with an ample one it does what min-rtt does, with one of 128 KiB,
-/// less than the 206 kB that it expects on the fast path in 100 ms, it waits and does as well as LATE.
+/// min-rtt puts ten on the fast path and five on the slow one: 50 ms and some; round-robin puts seven or eight on each,
+/// the last of which leaves later. LATE knows that the fast path needs two round trips, 15 ms. ECF waits too, but sends
+/// the last few on the slow path after all, since few bytes fail its second inequality: a round trip later than
+/// min-rtt. BLEST minds only what fills the window of the connection: with an ample one it does what min-rtt does, with
+/// one of 128 KiB, less than the 206 kB that it expects on the fast path in 100 ms, it waits and does as well as LATE.
 #[test]
 fn swapping_the_scheduler_changes_the_outcome() {
     let took = |scheduler, window| {
@@ -303,8 +303,8 @@ fn reinjection_spares_the_wait_for_a_dead_path() {
     assert!(none > 10.0 * on_rto, "{none} against {on_rto}");
 }
 
-/// RFC 5681 §4.2: an ACK for every second segment. The window of 32 KiB keeps the queue from overflowing: a hole is reported
-/// at once.
+/// RFC 5681 §4.2: an ACK for every second segment. The window of 32 KiB keeps the queue from overflowing: a hole is
+/// reported at once.
 #[test]
 fn without_delayed_acks_there_are_twice_as_many() {
     let acks = |delay| {
@@ -340,7 +340,7 @@ fn bulk_over(paths: Vec<PathSpec>) -> Spec {
     spec
 }
 
-/// A path with this round trip, and in the direction of the data a queue of so many bandwidth-delay products.
+/// Makes a path with this round trip, and in the direction of the data a queue of `products` bandwidth-delay products.
 fn dumbbell_path(name: &str, mbps: u64, rtt_ms: u64, products: f64) -> PathSpec {
     let serialisations = Duration::from_micros(4 * PACKET as u64 * 8 / mbps);
     let mut path = path(name, mbps, rtt_ms / 2);
@@ -348,7 +348,8 @@ fn dumbbell_path(name: &str, mbps: u64, rtt_ms: u64, products: f64) -> PathSpec 
     path
 }
 
-/// Of each transfer, the goodput [Mbit/s] between these two times: the difference of two runs that agree until the first.
+/// Returns the goodput of each transfer [Mbit/s] between these two times: the difference of two runs that agree until
+/// the first.
 fn steady(spec: &Spec, from: u64, to: u64) -> Vec<f64> {
     let bytes_until = |end: u64| {
         let mut spec = spec.clone();

@@ -1,4 +1,4 @@
-//! What applications send arrives: whole, in order, in the time that theory allows.
+//! Transfers of applications: data arrives whole, in order, in the time that theory allows.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -16,8 +16,9 @@ fn one_lossless_path_takes_the_time_that_theory_allows() {
     let mut spec = spec(vec![path("only", 10, 20)], vec![download(1_000_000)]).single_path(0);
     spec.seed = Seed(7);
     let outcome = complete(&spec);
-    // SYN and request take a round trip and a half, the first byte half of one more; then the link is the limit, but for
-    // slow start from ten segments: 12 ms and 24 ms of sending in the first two round trips of 40 ms leave 44 ms idle.
+    // SYN and request take a round trip and a half, the first byte half of one more; then the link is the limit, but
+    // for slow start from ten segments: 12 ms and 24 ms of sending in the first two round trips of 40 ms leave 44 ms
+    // idle.
     let segments = 1_000_000_f64 / 1448.0;
     let wire = (1_000_000.0 + segments * 52.0) * 8.0 / 10e6;
     let least = 2.0 * 0.040 + wire;
@@ -188,7 +189,7 @@ fn competing_tcp_takes_its_share() {
 }
 
 /// At 1 Gbit/s and 100 ms slow start ends with more than 12,000 segments that wait for the first that the queue
-/// dropped. What is repeated is what the links lost, and nobody takes a peer for one whose options get lost.
+/// dropped. Only segments that the links lost are repeated, and no host concludes that options get lost.
 #[test]
 fn a_long_fat_path_repeats_what_it_lost_and_nothing_else() {
     for names in [&["p"][..], &["p", "q"]] {
@@ -332,8 +333,8 @@ fn data_travel_both_ways_at_once() {
     assert!(last < ms(1900), "{last}");
 }
 
-/// Data of one's own takes nothing from the ACKs that report losses of the peer's. Short queues lose a little in
-/// every round trip; no timeout is needed, both ways at once as one way.
+/// Data of one's own takes nothing from the ACKs that report losses of the peer's. Short queues lose a little in every
+/// round trip; no timeout is needed, both ways at once as one way.
 #[test]
 fn losses_are_repaired_both_ways_at_once() {
     for (sack, paths) in [(true, 1), (true, 2), (false, 1), (false, 2)] {

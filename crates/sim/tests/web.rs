@@ -31,7 +31,7 @@ fn load(activities: &[Activity], protocol: Protocol) -> Outcome {
     complete(&spec)
 }
 
-/// In milliseconds, without the tenth or so that sending takes.
+/// Returns the page load time in milliseconds, rounded down by the tenth or so that sending takes.
 fn page_load_ms(outcome: &Outcome) -> f64 {
     let page = outcome.pages[0];
     (page.finished.unwrap().since(page.started).as_millis_f64() * 5.0).floor() / 5.0
@@ -62,9 +62,9 @@ fn what_exceeds_the_initial_window_takes_more_round_trips() {
     }
 }
 
-/// After the first object (40 ms) eight more are known. HTTP/1.1 has one connection that is warm and may open five: the warm one
-/// brings one at 60 and another at 80 ms, the five cold ones theirs at 80 ms, and the eighth comes at 100 ms. HTTP/2 asks for all at
-/// once.
+/// After the first object (40 ms) eight more are known. HTTP/1.1 has one connection that is warm and may open five: the
+/// warm one brings one at 60 and another at 80 ms, the five cold ones theirs at 80 ms, and the eighth comes at 100 ms.
+/// HTTP/2 asks for all at once.
 #[test]
 fn six_connections_work_in_parallel_and_one_multiplexes() {
     let mut page = vec![object(1000)];
@@ -81,8 +81,9 @@ fn six_connections_work_in_parallel_and_one_multiplexes() {
     assert_eq!((page_load_ms(&outcome), outcome.connections.len()), (60.0, 1));
 }
 
-/// A script runs from the first byte of the page on, which comes at 40 ms of a page that is complete at 60 ms, and takes 50 ms: 90 ms.
-/// An image begins 7 ms after the page was requested, on a connection of its own: 7 + 40 ms. What comes last is a computation.
+/// A script runs from the first byte of the page on, which comes at 40 ms of a page that is complete at 60 ms, and
+/// takes 50 ms: 90 ms. An image begins 7 ms after the page was requested, on a connection of its own: 7 + 40 ms. What
+/// comes last is a computation.
 #[test]
 fn computations_and_all_moments_count() {
     let compute = Activity { begin: Duration::ZERO, after: Vec::new(), work: Work::Compute(ms(50)) };
@@ -94,7 +95,8 @@ fn computations_and_all_moments_count() {
     assert_eq!(outcome.end, outcome.pages[0].finished.unwrap(), "the run goes on until the computation is through");
 }
 
-/// Frames of all streams take turns: of two objects that are asked for together the small one does not wait for the large one.
+/// Frames of all streams take turns: of two objects that are asked for together the small one does not wait for the
+/// large one.
 #[test]
 fn frames_are_interleaved() {
     let page = [object(10), behind(object(2_000_000), Moment::End, 0), behind(object(40_000), Moment::End, 0)];
@@ -115,8 +117,8 @@ fn lossy(protocol: Protocol) -> Spec {
     spec(paths, vec![web(page, protocol)])
 }
 
-/// HTTP/1.1 carries a header for each object, HTTP/2 frames: headers of 31 % in frames of 9 bytes, and 9 bytes for each 16384 of a
-/// body; and 30 bytes of SETTINGS and their acknowledgment.
+/// HTTP/1.1 carries a header for each object, HTTP/2 frames: headers of 31 % in frames of 9 bytes, and 9 bytes for each
+/// 16384 of a body; and 30 bytes of SETTINGS and their acknowledgment.
 #[test]
 fn neither_protocol_gains_or_loses_a_byte() {
     let sizes = [30_000u64, 0, 1, 100, 1400, 16_384, 16_385, 60_000, 250_000];

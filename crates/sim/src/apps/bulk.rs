@@ -1,4 +1,4 @@
-//! As much as possible for a time, over one connection.
+//! Bulk transfers: as much data as possible for a time, over one connection.
 
 use super::{App, Identity};
 use crate::session::News;

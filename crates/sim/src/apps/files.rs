@@ -14,18 +14,18 @@ pub(super) struct Files {
     sizes: Sizes,
     order: Order,
     start: Instant,
-    /// How many were begun.
+    /// Number of files begun.
     begun: usize,
-    /// By session: the transfer and the size of the file under way.
+    /// Transfer and size of the file under way, by session.
     running: BTreeMap<usize, (usize, u64)>,
     failed: bool,
 }
 
-/// Which files.
+/// Sizes of the files.
 pub(super) enum Sizes {
-    /// These.
+    /// Given sizes.
     These(Vec<Bytes>),
-    /// One after the other of this size, without end.
+    /// Files of this size without end, one after the other.
     Always(Bytes),
 }
 
@@ -43,9 +43,9 @@ pub(super) enum Order {
 
 /// Connections that are opened and used before the first file.
 pub(super) struct WarmUp {
-    /// Over each; zero for none.
+    /// Bytes over each connection; zero for none.
     bytes: u64,
-    /// From the arrival of the last, and of a file before another on the same connection.
+    /// Pause after the arrival of the last, and of a file before another on the same connection.
     pause: Duration,
     sessions: Vec<usize>,
     /// Sessions whose warm-up has not arrived.
@@ -97,7 +97,7 @@ impl Sizes {
         }
     }
 
-    /// Their number; zero for those without end.
+    /// Returns their number; zero for those without end.
     fn count(&self) -> usize {
         match self {
             Sizes::These(sizes) => sizes.len(),

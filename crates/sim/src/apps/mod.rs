@@ -23,15 +23,15 @@ pub(crate) trait App {
     fn on_timer(&mut self, token: u32, stage: &mut Stage);
     /// Something happened on one of its sessions.
     fn on_news(&mut self, _session: usize, _news: News, _stage: &mut Stage) {}
-    /// Whether it has nothing more to do.
+    /// Returns true if all its work is done.
     fn is_done(&self) -> bool;
-    /// Whether it gave up on what it had not begun. (What it had begun shows as a transfer without an end.)
+    /// Returns true if it gave up on work that it had not begun. (Begun work shows as a transfer without an end.)
     fn gave_up(&self) -> bool {
         false
     }
 }
 
-/// Who an application is, and between which hosts it runs.
+/// Identity of an application, and the hosts between which it runs.
 #[derive(Clone, Copy)]
 struct Identity {
     /// Its number.
@@ -45,7 +45,7 @@ struct Identity {
     /// The path of its connections; the primary one if `None`.
     path: Option<usize>,
     direction: Direction,
-    /// What its transfers are called.
+    /// Name of its transfers.
     kind: &'static str,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Flow {
     pub(super) client: usize,
     /// Its workload, by index.
     pub(super) workload: usize,
-    /// By its number in the topology.
+    /// Number of the path in the topology.
     pub(super) path: usize,
     pub(super) direction: Direction,
     /// Size of the IP packet.
@@ -38,7 +38,7 @@ pub(super) struct Flow {
 
 pub(super) struct Schedule {
     pub(super) gaps: Gaps,
-    /// Always on if `None`.
+    /// On and off phases; always on if `None`.
     pub(super) phases: Option<Phases>,
     pub(super) stop: Instant,
 }

@@ -1,4 +1,4 @@
-//! What endpoints tell of connections, and what the two ends of a session answer: accept, read, write, close.
+//! Dialogue with endpoints: their events, and the answers of a session's two ends: accept, read, write, close.
 
 use super::Stage;
 use crate::address::sender;

@@ -1,4 +1,4 @@
-//! What applications act on: hosts, sessions, links, timers and the transfers they report.
+//! Stage on which applications act: hosts, sessions, links, timers and the transfers they report.
 
 mod dialogue;
 mod passage;
@@ -29,7 +29,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) now: Instant,
     pub(crate) topology: Topology<Packet>,
     pub(crate) hosts: Vec<Host>,
-    /// When hosts want to be woken, by their numbers.
+    /// Times at which hosts want to be woken, by their numbers.
     pub(crate) alarms: Deadlines,
     pub(crate) sessions: Vec<Session>,
     pub(crate) transfers: Vec<TransferState>,
@@ -40,13 +40,13 @@ pub(crate) struct Stage<'a> {
     /// TCP segments with payload, delivered.
     pub(crate) packets: u64,
     pub(crate) corrupted: u64,
-    /// Some first hop reports departures, so endpoints wait for them; where none does, packets depart at once.
+    /// True if some first hop reports departures, so that endpoints wait for them; otherwise packets depart at once.
     answers_departures: bool,
     pub(crate) passage: Passage,
     /// A middlebox alters payload, so that what is read may be other than what was written.
     alters_payload: bool,
     pub(crate) altered_bytes: u64,
-    /// If segments travel as bytes.
+    /// Codec, if segments travel as bytes.
     codec: Option<Codec>,
     primary: usize,
     /// Sessions whose server has not accepted, by the address of their client.
@@ -66,9 +66,9 @@ pub(crate) struct Stage<'a> {
 pub(crate) struct TransferState {
     pub(crate) report: Transfer,
     direction: Direction,
-    /// Where in the stream it begins.
+    /// Offset in the stream at which it begins.
     pub(crate) base: u64,
-    /// Where in the stream all of it lies, as beginnings and lengths, if that is not all from `base` on.
+    /// Parts of the stream that belong to it, as beginnings and lengths; `None` if all from `base` on does.
     pieces: Option<Vec<(u64, u64)>>,
 }
 
@@ -182,17 +182,17 @@ impl<'a> Stage<'a> {
         self.pump(session, direction);
     }
 
-    /// Tells the application once so many bytes are read in this direction, counted from the beginning.
+    /// Tells the application once `total` bytes are read in this direction, counted from the beginning.
     pub(crate) fn expect(&mut self, session: usize, direction: Direction, total: u64) {
         self.sessions[session].streams.of_mut(direction).milestone = Some(total);
     }
 
-    /// How much was read in this direction.
+    /// Returns the bytes read in this direction.
     pub(crate) fn read(&self, session: usize, direction: Direction) -> u64 {
         self.sessions[session].streams.of(direction).read
     }
 
-    /// How much was, or is to be, written in this direction.
+    /// Returns the bytes that were, or are to be, written in this direction.
     pub(crate) fn target(&self, session: usize, direction: Direction) -> u64 {
         self.sessions[session].streams.of(direction).target
     }
@@ -215,7 +215,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Ends the session at once.
+    /// Aborts the session at once.
     pub(crate) fn abort(&mut self, session: usize) {
         self.conclude(session);
         let client = self.sessions[session].ends[0];
@@ -241,7 +241,7 @@ impl<'a> Stage<'a> {
         self.transfers.len() - 1
     }
 
-    /// How much is to be written in this direction that the endpoint has not taken yet.
+    /// Returns the bytes to be written in this direction that the endpoint has not taken yet.
     pub(crate) fn backlog(&self, session: usize, direction: Direction) -> u64 {
         let stream = self.sessions[session].streams.of(direction);
         stream.target - stream.written
@@ -260,7 +260,7 @@ impl<'a> Stage<'a> {
         transfer
     }
 
-    /// So many bytes of the stream from `begin` on belong to the transfer.
+    /// Adds `length` bytes of the stream from `begin` on to the transfer.
     pub(crate) fn add_piece(&mut self, transfer: usize, begin: u64, length: u64) {
         if let Some(pieces) = &mut self.transfers[transfer].pieces {
             pieces.push((begin, length));
@@ -293,7 +293,7 @@ impl<'a> Stage<'a> {
         Transfer { bytes, ..report }
     }
 
-    /// How many of its bytes were read.
+    /// Returns the bytes of the transfer that were read.
     fn transferred(&self, transfer: usize) -> u64 {
         let TransferState { report, direction, base, pieces } = &self.transfers[transfer];
         let read = self.read(report.connection, *direction);
@@ -315,7 +315,7 @@ impl<'a> Stage<'a> {
         self.timers.pop().map(|Reverse((_, _, app, token))| (app, token))
     }
 
-    /// What an application has not heard yet: which one, of which session, what.
+    /// Takes the next news for an application: the application, the session, and the news.
     #[inline]
     pub(crate) fn pop_news(&mut self) -> Option<(usize, usize, News)> {
         self.news.pop_front()
@@ -340,12 +340,12 @@ impl<'a> Stage<'a> {
         [number, self.hosts[number].place.peer]
     }
 
-    /// How many clients there are, each with paths of its own.
+    /// Returns the number of clients, each with paths of its own.
     pub(crate) fn clients(&self) -> usize {
         self.topology.paths() / self.topology.paths_per_client()
     }
 
-    /// Whether the connection is one of a pair under test, rather than competing TCP.
+    /// Returns true if the connection is one of a pair under test, rather than competing TCP.
     pub(crate) fn is_under_test(&self, session: usize) -> bool {
         self.hosts[self.sessions[session].ends[0]].place.pair == 0
     }
@@ -374,7 +374,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// How to open a session.
+/// Parameters of a session to be opened.
 pub(crate) struct Opening {
     pub(crate) app: usize,
     pub(crate) workload: usize,

@@ -10,7 +10,7 @@ use anabranch_units::Instant;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// One direction of a path: what a packet needs to know of it, in one place.
+/// One direction of a path: the facts that a packet needs of it, in one place.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
     pub(super) path: usize,
@@ -20,21 +20,21 @@ pub(super) struct Way {
     pub(super) route: RouteId,
     /// Departures from its first hop are reported.
     pub(super) has_nic: bool,
-    /// No middlebox stands before its links.
+    /// True if no middlebox stands before its links.
     pub(super) leaves_freely: bool,
-    /// No middlebox stands behind its links.
+    /// True if no middlebox stands behind its links.
     pub(super) arrives_freely: bool,
 }
 
 /// The middleboxes of all paths.
 pub(crate) struct Passage {
-    /// By route.
+    /// Ways by route.
     ways: Vec<Way>,
-    /// By path: at the client's end, and at the server's. Empty where no path of the run has a middlebox.
+    /// Middleboxes by path: at the client's end, and at the server's. Empty if no path of the run has a middlebox.
     chains: Vec<[Chain; 2]>,
-    /// When they want to be woken, by twice the path and the end.
+    /// Times at which they want to be woken, by twice the path and the end.
     deadlines: Deadlines,
-    /// What has left a chain and is not yet on its way; empty between calls, kept for its memory.
+    /// Packets that have left a chain and are not yet on their way; empty between calls, kept for its memory.
     left: VecDeque<Moving>,
 }
 
@@ -66,7 +66,7 @@ impl Passage {
         self.ways[route.index()]
     }
 
-    /// When `Stage::wake_middleboxes` is due; `Instant::MAX` for never.
+    /// Returns the time at which `Stage::wake_middleboxes` is due; `Instant::MAX` for never.
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
         self.deadlines.first().0
@@ -80,7 +80,7 @@ impl Passage {
         }
     }
 
-    /// What each middlebox has done, its copies on the paths of all clients together.
+    /// Returns the counts of each middlebox, its copies on the paths of all clients together.
     pub(crate) fn outcomes(&self, paths_per_client: usize) -> Vec<MiddleboxOutcome> {
         let mut clients = self.chains.chunks(paths_per_client).map(|chains| chains.iter().flatten());
         let first = clients.next().into_iter().flatten().flat_map(Chain::outcomes);
@@ -125,8 +125,8 @@ fn way(topology: &Topology<Packet>, chains: &[[Chain; 2]], path: usize, directio
 }
 
 impl Stage<'_> {
-    /// Takes a segment that travels `direction` past the boxes at one end of a path. True if one goes on to the links with
-    /// `departure` as the tag of its first hop.
+    /// Takes a segment that travels `direction` past the boxes at one end of a path. True if one goes on to the links
+    /// with `departure` as the tag of its first hop.
     #[cold]
     pub(super) fn pass_middleboxes(
         &mut self,

@@ -87,7 +87,7 @@ impl Stage<'_> {
         self.discard(&segment, id);
     }
 
-    /// There and back, for what crosses no link.
+    /// Encodes and decodes a segment that crosses no link.
     pub(super) fn through_codec(&mut self, segment: Box<Segment>) -> Box<Segment> {
         match &mut self.codec {
             None => segment,
@@ -183,7 +183,8 @@ impl Stage<'_> {
         }
     }
 
-    /// A segment enters the links of a path as a packet of `size`. `departing` is to be told when the first hop has sent it.
+    /// A segment enters the links of a path as a packet of `size`. `departing` is to be told when the first hop has
+    /// sent it.
     #[inline(always)]
     pub(super) fn send_on_links(
         &mut self,
@@ -218,16 +219,16 @@ impl Stage<'_> {
     }
 }
 
-/// A packet as its host knows it, whatever has become of it on the way to the first hop.
+/// A packet as its host knows it, before all changes on the way to the first hop.
 #[derive(Clone, Copy)]
 pub(super) struct Departing {
     host: usize,
-    /// Given by the host.
+    /// Tag given by the host.
     tag: u64,
     size: Bytes,
 }
 
-/// What waits at first hops. The network carries the index.
+/// Packets that wait at first hops. The network carries the index.
 #[derive(Default)]
 pub(super) struct Departures {
     waiting: Vec<Option<Departing>>,
@@ -235,7 +236,7 @@ pub(super) struct Departures {
 }
 
 impl Departures {
-    /// A tag for a packet that will depart; `None` if nobody waits for that.
+    /// Returns a tag for a packet that will depart; `None` if its departure is not awaited.
     #[inline]
     fn expect(&mut self, whose: Option<Departing>) -> u32 {
         match self.free.pop() {

@@ -1,4 +1,4 @@
-//! What a run tells its observer, if it has one.
+//! Reports of a run to its observer, if it has one.
 
 use super::Stage;
 use crate::address::{address, owner};
@@ -25,7 +25,7 @@ impl<'a> Watch<'a> {
         self.observer.is_some()
     }
 
-    /// After 2³² packets numbers begin again: by then the first ones have long arrived.
+    /// Returns the next packet number. Numbers wrap after 2³² packets: by then the first ones have long arrived.
     fn next_id(&mut self) -> PacketId {
         self.last = self.last.checked_add(1).unwrap_or(1);
         PacketId(self.last)
@@ -99,7 +99,7 @@ impl Stage<'_> {
         }
     }
 
-    /// A datagram as observers see it, and the host that stands for its sender.
+    /// Returns a datagram as observers see it, and the host that represents its sender.
     fn datagram(&self, flow: usize, path: usize, direction: Direction, size: Bytes) -> (usize, Content<'static>) {
         let [client, server] = self.under_test(path / self.topology.paths_per_client());
         let from_client = direction == Direction::Up;
@@ -162,7 +162,7 @@ impl Stage<'_> {
     }
 }
 
-/// What the network carries beside a packet: its number, and where its first hop's departure is waited for.
+/// Returns the tag that the network carries beside a packet: its number, and the index of its awaited departure.
 pub(super) fn tag(id: PacketId, departure: u32) -> u64 {
     u64::from(id.0) << 32 | u64::from(departure)
 }

@@ -11,7 +11,7 @@ pub fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// A path of so many Mbit/s with this delay each way, a queue of 1000 packets and no loss.
+/// Makes a path of `mbps` Mbit/s with this delay each way, a queue of 1000 packets and no loss.
 pub fn path(name: &str, mbps: u64, delay_ms: u64) -> PathSpec {
     let link = LinkConfig { queue: QueueLimit::Packets(1000), ..LinkConfig::new(Rate::from_mbps(mbps), ms(delay_ms)) };
     PathSpec::new(name, link.clone(), link)
@@ -79,7 +79,7 @@ pub fn complete(spec: &Spec) -> Outcome {
     outcome
 }
 
-/// Of the only transfer [Mbit/s].
+/// Returns the goodput of the only transfer [Mbit/s].
 pub fn goodput(outcome: &Outcome) -> f64 {
     let transfer = &outcome.transfers[0];
     transfer.bytes as f64 * 8e-6 / transfer.duration().unwrap().as_secs_f64()

@@ -45,7 +45,7 @@ pub fn deepen(spec: &mut Spec, seed: Seed) {
     if harm.chance(0.3) {
         (spec.client.black_hole_timeouts, spec.server.black_hole_timeouts) = (Some(3), Some(3));
     }
-    // Whoever only listens must not wait for ever for a peer that has forgotten it.
+    // A host that only listens must not wait for ever for a peer that has forgotten it.
     let keepalive =
         Keepalive { idle: Duration::from_secs(300), interval: Duration::from_secs(100), ..Keepalive::default() };
     (spec.client.keepalive, spec.server.keepalive) = (Some(keepalive), Some(keepalive));
@@ -64,8 +64,8 @@ pub fn may_fail(spec: &Spec) -> bool {
     !spec.restarts.is_empty() || spec.network.paths[spec.network.primary].middleboxes.iter().any(fatal)
 }
 
-/// An application may wait for bytes that a box has cut out or lost, as on plain TCP: a connection that nobody closes stays.
-/// With checksums MPTCP notices, and ends it (`is_held` in `swarm.rs`).
+/// An application may wait for bytes that a box has cut out or lost, as on plain TCP: a connection that is not closed
+/// stays. With checksums MPTCP notices, and ends it (`is_held` in `swarm.rs`).
 #[allow(dead_code)] // For the swarm alone.
 pub fn may_starve(spec: &Spec) -> bool {
     let cuts =
@@ -73,8 +73,9 @@ pub fn may_starve(spec: &Spec) -> bool {
     spec.network.paths.iter().flat_map(|path| &path.middleboxes).any(cuts) || forgets(spec)
 }
 
-/// Every path has a box that loses what it has acknowledged, one segment in twenty or more. Each loss costs the subflow, which is
-/// found out by timeouts at the data level, and what gets through between two of them may be a few bytes in a minute.
+/// Every path has a box that loses what it has acknowledged, one segment in twenty or more. Each loss costs the
+/// subflow, which is found out by timeouts at the data level, and what gets through between two of them may be a few
+/// bytes in a minute.
 fn forgets(spec: &Spec) -> bool {
     let forgetful = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::EarlyAck { lose: 1..=20, .. });
     spec.network.paths.iter().all(|path| path.middleboxes.iter().any(forgetful))
@@ -85,8 +86,8 @@ pub fn may_crawl(spec: &Spec) -> bool {
     overflows(spec) || merges(spec) || crowds(spec)
 }
 
-/// All subflows share a link whose queue holds fewer full packets than there are subflows. What makes one of them send makes
-/// the others, whose timeouts have become alike: most of what comes at once is lost, again and again.
+/// All subflows share a link whose queue holds fewer full packets than there are subflows. What makes one of them send
+/// makes the others, whose timeouts have become alike: most of what comes at once is lost, again and again.
 fn crowds(spec: &Spec) -> bool {
     const FULL_PACKET: u64 = 1500;
     let subflows =

@@ -124,8 +124,8 @@ fn link(draw: &mut Stream) -> LinkConfig {
         0 => LossModel::Bernoulli { p: draw.unit() * 0.05 },
         1 => LossModel::GilbertElliott {
             p_good_bad: draw.unit() * 0.01,
-            // A bad state counts in packets, not in time: one that could swallow fifteen lone retransmissions in a row would
-            // end the connection as Linux does, and rightly.
+            // A bad state counts in packets, not in time: one that could swallow fifteen lone retransmissions in a row
+            // would end the connection as Linux does, and rightly.
             p_bad_good: 0.3 + draw.unit() * 0.7,
             loss_good: 0.0,
             loss_bad: draw.unit() * 0.8,

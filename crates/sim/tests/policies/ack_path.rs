@@ -36,8 +36,8 @@ fn srtts(outcome: &Outcome) -> Vec<u64> {
     outcome.connections[0].subflows.iter().map(|subflow| subflow.stats.srtt.unwrap().as_millis()).collect()
 }
 
-/// Section V-A: 10 ms with 1 % loss, and β times as long with 0.02 %. All ACKs on the first path make the round trip of the second
-/// d_0 + d_1 in place of 2 d_1, and Reno's rate is inverse to it.
+/// Section V-A: 10 ms with 1 % loss, and β times as long with 0.02 %. All ACKs on the first path make the round trip of
+/// the second d_0 + d_1 in place of 2 d_1, and Reno's rate is inverse to it.
 #[test]
 fn acks_on_the_shortest_path_speed_reno_up_as_the_theory_says() {
     for (beta, seconds) in [(2, 120), (5, 240)] {
@@ -146,8 +146,8 @@ fn when_the_path_of_the_acks_dies_the_others_stand_still_for_less_than_three_int
     }
 }
 
-/// The same without our precautions, as the paper has it: for the mean over moments between two rounds of probes, the longer τ
-/// the longer the silence, and never longer than 3τ.
+/// The same without our precautions, as the paper has it: for the mean over moments between two rounds of probes, the
+/// longer τ the longer the silence, and never longer than 3τ.
 #[test]
 fn without_caution_the_others_are_silent_until_probes_find_out() {
     let still = |ack_path: &str, tau: f64, at: u64| {
@@ -186,7 +186,7 @@ fn longest_gap(outcome: &Outcome, path: usize, after: u64) -> u64 {
     longest.as_millis()
 }
 
-/// A NAT has seen no SYN of these addresses and ports, so nobody knows what comes out of it.
+/// A NAT has seen no SYN of these addresses and ports, so their packets are not recognised behind it.
 #[test]
 fn through_a_nat_acks_fall_back_to_their_own_path() {
     for nat in [0, 1] {

@@ -19,7 +19,7 @@ fn bulk_over(paths: Vec<PathSpec>, seconds: u64, congestion: &str) -> Spec {
     spec
 }
 
-/// A path with this round trip, and in the direction of the data a queue of so many bandwidth-delay products.
+/// Makes a path with this round trip, and in the direction of the data a queue of `products` bandwidth-delay products.
 fn dumbbell(name: &str, mbps: u64, rtt_ms: u64, products: f64) -> PathSpec {
     let mut path = path(name, mbps, rtt_ms / 2);
     path.down.queue = QueueLimit::Bdp { factor: products, round_trip: ms(rtt_ms) };
@@ -73,9 +73,9 @@ fn longest_burst(outcome: &Outcome, path: usize) -> usize {
     times.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap()
 }
 
-/// Two subflows against one TCP over one bottleneck, shares after 60 s. The aim of linked increases is one half; two TCPs
-/// take two thirds. We measure 0.55 for LIA, 0.53 for OLIA, 0.60 for BALIA, which the paper wants a little livelier, and 0.65
-/// for Reno; Veno takes 0.59, its linked form 0.48.
+/// Two subflows against one TCP over one bottleneck, shares after 60 s. The aim of linked increases is one half; two
+/// TCPs take two thirds. We measure 0.55 for LIA, 0.53 for OLIA, 0.60 for BALIA, which the paper wants a little
+/// livelier, and 0.65 for Reno; Veno takes 0.59, its linked form 0.48.
 #[test]
 fn linked_subflows_are_fairer_to_one_tcp_than_uncoupled_ones() {
     let share = |congestion| {
@@ -113,8 +113,9 @@ fn copies_at_a_full_window_take_nothing_from_a_tcp() {
     }
 }
 
-/// One path free, the other with two to four TCPs on it: LIA goes on sending there, OLIA takes its window away (Khalili's
-/// problem P1). Sums of Mbit/s on the congested path: reno alone 2.14 at three TCPs, LIA 1.73 over the three, OLIA 1.24.
+/// One path free, the other with two to four TCPs on it: LIA goes on sending there, OLIA takes its window away
+/// (Khalili's problem P1). Sums of Mbit/s on the congested path: reno alone 2.14 at three TCPs, LIA 1.73 over the
+/// three, OLIA 1.24.
 #[test]
 fn olia_moves_more_traffic_off_the_congested_path_than_lia() {
     let congested = |congestion: &str, competitors: usize| {
@@ -131,9 +132,9 @@ fn olia_moves_more_traffic_off_the_congested_path_than_lia() {
     assert!(congested("lia", 3) < 0.5 * congested("reno", 3));
 }
 
-/// Four TCPs leave a path at half time, where OLIA has kept one or two segments; the other path loses 0.2 %. It is α of Eq. (2)
-/// that comes back: 11.4 Mbit/s on that path, over four seeds and whole runs, and 3.0 without α (the other term of Eq. (1) is
-/// w²/Σw² a round trip).
+/// Four TCPs leave a path at half time, where OLIA has kept one or two segments; the other path loses 0.2 %. It is α of
+/// Eq. (2) that comes back: 11.4 Mbit/s on that path, over four seeds and whole runs, and 3.0 without α (the other term
+/// of Eq. (1) is w²/Σw² a round trip).
 #[test]
 fn olia_comes_back_to_a_path_that_is_free_again() {
     let mut paths = vec![dumbbell("a", 10, 40, 1.0), dumbbell("b", 10, 40, 1.0)];
@@ -148,7 +149,7 @@ fn olia_comes_back_to_a_path_that_is_free_again() {
     assert!(sum > 6.0, "{sum}");
 }
 
-/// Reno fills whatever queue there is, four bandwidth-delay products here; by delay a few packets suffice for the same
+/// Reno fills a queue of any size, four bandwidth-delay products here; by delay a few packets suffice for the same
 /// goodput. Vegas wants 2 to 4 of them queued, and an ACK for every other packet adds to that; two packets at a time.
 ///
 /// |                | goodput of 10 Mbit/s | mean queueing and serialisation |
@@ -244,8 +245,8 @@ fn bbr_keeps_the_queue_near_empty_and_the_link_full() {
     );
 }
 
-/// Two BBRs keep a queue between them, so that neither sees the empty path: every ten seconds both fall silent together,
-/// for 200 ms and a round, to four segments in a round trip.
+/// Two BBRs keep a queue between them, so that neither sees the empty path: every ten seconds both fall silent
+/// together, for 200 ms and a round, to four segments in a round trip.
 #[test]
 fn bbr_looks_for_the_smallest_rtt_every_ten_seconds() {
     let mut spec = shared(QueueLimit::Bdp { factor: 4.0, round_trip: ms(40) }, 25, "bbr").single_path(0);
@@ -268,9 +269,9 @@ fn bbr_looks_for_the_smallest_rtt_every_ten_seconds() {
     assert!((2..=4).contains(&for_tenths) && (2..=4).contains(&and), "{episodes:?}");
 }
 
-/// What BBR takes from a TCP is bounded by its window of two products, of the smallest RTT that ProbeRTT finds beside that
-/// TCP. In a queue of one product that is no bound, and BBR drowns Reno; a queue of four leaves Reno half. The shares of two
-/// subflows after 60 s:
+/// BBR's share beside a TCP is bounded by its window of two products, of the smallest RTT that ProbeRTT finds beside
+/// that TCP. In a queue of one product that is no bound, and BBR drowns Reno; a queue of four leaves Reno half. The
+/// shares of two subflows after 60 s:
 ///
 /// | products queued          | 1    | 2    | 4    | 8    |
 /// |--------------------------|------|------|------|------|
@@ -301,8 +302,8 @@ fn what_paces_sends_no_bursts() {
     assert_eq!((longest("bbr"), longest("reno")), ([2, 2], [10, 10]));
 }
 
-/// A scheduler that waits for a subflow which is only held back by its pacing is asked again when that may send: nobody
-/// needs to be overruled, and those that use both paths are no slower than the faster path alone.
+/// A scheduler that waits for a subflow held back only by its pacing is asked again when that may send: no decision is
+/// overruled, and schedulers that use both paths are no slower than the faster path alone.
 #[test]
 fn schedulers_that_wait_for_a_paced_subflow_are_woken() {
     let measure = |scheduler| {
@@ -323,9 +324,9 @@ fn schedulers_that_wait_for_a_paced_subflow_are_woken() {
     SCHEDULERS.iter().for_each(|entry| assert!(measure(&entry.name) > 0.0));
 }
 
-/// A second subflow that joins over the same short queue: 100 and 200 kB, queues of 10 to 25 packets. Its initial window on
-/// top of the other's slow start costs 117 packets in all, taken from the other's 46. What a queue of 5 drops, or
-/// what slow start drops later of longer files, is no matter of the join.
+/// A second subflow that joins over the same short queue: 100 and 200 kB, queues of 10 to 25 packets. Its initial
+/// window on top of the other's slow start costs 117 packets in all, taken from the other's 46. What a queue of 5
+/// drops, or what slow start drops later of longer files, is no matter of the join.
 #[test]
 fn linked_slow_start_spares_a_short_queue_the_burst_of_a_join() {
     let dropped = |lisa| {
@@ -363,8 +364,8 @@ fn bbr_takes_a_sender_with_little_to_send_for_no_slow_path() {
     assert!((180_000..260_000).contains(&cwnd), "{cwnd}");
 }
 
-/// A backup that carries nothing has an initial window and a short RTT, which would make every linked increase timid. It does
-/// not count: the one subflow in use grows as a single TCP does.
+/// A backup that carries nothing has an initial window and a short RTT, which would make every linked increase timid.
+/// It does not count: the one subflow in use grows as a single TCP does.
 #[test]
 fn an_idle_backup_does_not_hold_the_linked_increase_down() {
     let goodput = |congestion| {

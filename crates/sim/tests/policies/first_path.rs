@@ -1,4 +1,4 @@
-//! Where a connection begins decides how long a short transfer takes.
+//! Choice of the first path, which decides how long a short transfer takes.
 
 use super::common::*;
 use super::policy;
@@ -54,7 +54,7 @@ fn the_faster_path_listed_second_is_found() {
     assert!(outcome.connections[0].multipath && outcome.connections[0].receiver.is_some());
 }
 
-/// Nothing is gained, and next to nothing is lost.
+/// The faster path, listed first, is kept by all policies at next to no cost.
 #[test]
 fn the_faster_path_listed_first_is_kept() {
     let all = times(&spec(vec![path("fast", 20, 5), path("slow", 20, 150)], vec![]));

@@ -9,13 +9,13 @@ use anabranch_policy::registry::{CONGESTION, REINJECTIONS, SCHEDULERS, Value};
 use anabranch_sim::{Outcome, Spec};
 use anabranch_units::{Bytes, Duration, Seed};
 
-/// What a run shows of a scheduler's choices.
+/// Measures of a scheduler's choices in a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shown {
     seconds: f64,
     /// Data segments that arrived before others of lower DSN.
     out_of_order: f64,
-    /// How long arrived bytes waited for missing ones [s].
+    /// Time for which arrived bytes waited for missing ones [s].
     blocked: f64,
     peak: f64,
     /// Megabytes that left first on each path.
@@ -41,8 +41,8 @@ fn shown(outcome: &Outcome) -> Shown {
     }
 }
 
-/// The mean over some seeds of a download over these paths with this scheduler, no reinjection but after timeouts, and loss
-/// rates as they are.
+/// The mean over some seeds of a download over these paths with this scheduler, no reinjection but after timeouts, and
+/// loss rates as they are.
 fn mean(paths: &[PathSpec], bytes: u64, buffer: u64, seeds: u64, name: &str, given: &[(&str, Value)]) -> Shown {
     let mut sum = Shown::default();
     for seed in 1..=seeds {
@@ -70,7 +70,7 @@ fn mean(paths: &[PathSpec], bytes: u64, buffer: u64, seeds: u64, name: &str, giv
 
 const PLENTY: u64 = 6 << 20;
 
-/// Queues of so many packets.
+/// Limits the queues to `packets` packets.
 fn queues(paths: Vec<PathSpec>, packets: u32) -> Vec<PathSpec> {
     let limited = |mut path: PathSpec| {
         (path.down.queue, path.up.queue) = (QueueLimit::Packets(packets), QueueLimit::Packets(packets));
@@ -96,8 +96,8 @@ fn fps_delivers_more_in_order_than_min_rtt() {
     }
 }
 
-/// The whole RTT is twice what data need to arrive: the slow subflow leaves more to the fast one. Counting from the round under
-/// way changes the choice, too.
+/// The whole RTT is twice what data need to arrive: the slow subflow leaves more to the fast one. Counting from the
+/// round under way changes the choice, too.
 #[test]
 fn fps_readings_make_a_difference() {
     let with = |name: &str| mean(&clean(), 5_000_000, 262_144, 1, "fps", &[(name, Value::Flag(true))]);
@@ -106,9 +106,9 @@ fn fps_readings_make_a_difference() {
     assert_ne!(with("phase_aware").digest, plain.digest);
 }
 
-/// Ni et al., Fig. 11 (F2P-F11): FPS thinks the lossy path faster than it is and leaves it data that the slow one could carry.
-/// Behind 5 % loss and a receive buffer of 128 KiB: 1.53 MB on the slow path instead of 0.32, and 13.4 s instead of 17.9.
-/// The equations as printed expect even more than FPS, and the slow path carries next to nothing (0.02 MB).
+/// Ni et al., Fig. 11 (F2P-F11): FPS thinks the lossy path faster than it is and leaves it data that the slow one could
+/// carry. Behind 5 % loss and a receive buffer of 128 KiB: 1.53 MB on the slow path instead of 0.32, and 13.4 s instead
+/// of 17.9. The equations as printed expect even more than FPS, and the slow path carries next to nothing (0.02 MB).
 #[test]
 fn f2p_dps_puts_more_on_the_slow_path_than_fps_when_the_fast_one_loses() {
     let paths = queues(vec![lossy_path("fast", 5, 10, 0.05), lossy_path("slow", 2, 250, 0.0)], 100);
@@ -134,9 +134,9 @@ fn ocps_corrects_a_wrong_one_way_delay() {
     assert!(ocps.blocked < 0.9 * fps.blocked, "{ocps:?} {fps:?}");
 }
 
-/// Bursts of loss, 5 % on average, and windows far above w* = 13.5 between them: DPSAF expects a fast retransmit in every
-/// round where FPS expects growth, and leaves the fast path less: 1.00 MB on the slow one instead of 0.88, and 599 segments
-/// out of order instead of 342. At 0.2 % (w* = 346) it decides as FPS with feedback.
+/// Bursts of loss, 5 % on average, and windows far above w* = 13.5 between them: DPSAF expects a fast retransmit in
+/// every round where FPS expects growth, and leaves the fast path less: 1.00 MB on the slow one instead of 0.88, and
+/// 599 segments out of order instead of 342. At 0.2 % (w* = 346) it decides as FPS with feedback.
 #[test]
 fn dpsaf_leaves_less_than_fps_above_the_window_where_a_loss_is_likely() {
     let run = |loss: LossModel| {
@@ -162,8 +162,8 @@ fn stms_sends_ahead_by_a_gap_that_closes() {
     assert!(stms.blocked < 0.8 * min_rtt.blocked, "{stms:?} {min_rtt:?}");
 }
 
-/// Oh and Lee: subflows whose out-of-order data do not fit the receive buffer are left out: 256 KiB do not bear
-/// what 20 Mbit/s send in 140 ms, and the fast path alone takes 4.3 s where min-RTT takes 8.0. With plenty of it this is
+/// Oh and Lee: subflows whose out-of-order data do not fit the receive buffer are left out: 256 KiB do not bear what 20
+/// Mbit/s send in 140 ms, and the fast path alone takes 4.3 s where min-RTT takes 8.0. With plenty of it this is
 /// min-RTT, unless one-way delays may differ by no more than 20 ms.
 #[test]
 fn cp_leaves_a_slow_path_out_when_the_buffer_is_small() {
@@ -180,8 +180,8 @@ fn cp_leaves_a_slow_path_out_when_the_buffer_is_small() {
     }
 }
 
-/// A-LATE-14. With three subflows LATE's middle one waits for what the fastest needs until half the *slowest's* RTT to send:
-/// 3,985 segments out of order; 3,362 where each subflow is the master of the faster ones.
+/// A-LATE-14. With three subflows LATE's middle one waits for what the fastest needs until half the *slowest's* RTT to
+/// send: 3,985 segments out of order; 3,362 where each subflow is the master of the faster ones.
 #[test]
 fn late_nested_delivers_more_in_order_than_late_with_three_subflows() {
     let three = [("fast", 10), ("middle", 40), ("slow", 100)].map(|(name, delay)| lossy_path(name, 10, delay, 0.005));
@@ -193,8 +193,8 @@ fn late_nested_delivers_more_in_order_than_late_with_three_subflows() {
     assert!(late.out_of_order < 0.85 * min_rtt.out_of_order, "{late:?} {min_rtt:?}");
 }
 
-/// A-LATE-13: idling until blocks are dealt out again keeps more in order (2,170 segments instead of 2,584 arrive too early)
-/// and costs time (6.6 s instead of 5.9).
+/// A-LATE-13: idling until blocks are dealt out again keeps more in order (2,170 segments instead of 2,584 arrive too
+/// early) and costs time (6.6 s instead of 5.9).
 #[test]
 fn strict_late_pays_for_order_with_time() {
     let late = |strict| mean(&clean(), 10_000_000, PLENTY, 1, "late", &[("strict", Value::Flag(strict))]);

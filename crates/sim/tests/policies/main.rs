@@ -1,5 +1,5 @@
-//! Each policy against its neighbours: a simulation whose outcome changes, in the direction its paper argues, when the one is
-//! swapped for the other.
+//! Each policy against its neighbours: a simulation whose outcome changes, in the direction its paper argues, when the
+//! one is swapped for the other.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../common/mod.rs"]

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 /// Payload of a full segment in a packet of 1500 bytes.
 const SEGMENT: u64 = 1420;
 
-/// Bursts of so many segments, one each second, after both subflows were used.
+/// Makes a run of bursts of `segments` segments, one each second, after both subflows were used.
 fn bursts(paths: Vec<PathSpec>, segments: u64, name: &str, given: &[(&str, Value)]) -> Spec {
     let workload = Workload::Bursts {
         direction: Direction::Up,
@@ -29,7 +29,7 @@ fn bursts(paths: Vec<PathSpec>, segments: u64, name: &str, given: &[(&str, Value
     spec
 }
 
-/// How long each burst took [ms].
+/// Returns the duration of each burst [ms].
 fn latencies(spec: &Spec) -> Vec<f64> {
     let outcome = complete(spec);
     assert_eq!(outcome.connections[0].sender.as_ref().unwrap().overruled.total(), 0);
@@ -46,10 +46,10 @@ fn lowlat() -> Vec<PathSpec> {
     vec![path("path1", 100, 5), path("path2", 100, 50)]
 }
 
-/// LOWLAT Section II, Figs. 6 and 8. Ideal, without serialisation: 10 segments 5 ms, to 30 segments 15 ms, to 70 segments 25 ms
-/// on the fast path; min-RTT puts what does not fit there onto the slow one, whose delay is 50 ms. Serialisation adds 0.12 ms a
-/// segment. OTIAS does the same until it expects more than five rounds of ten, since it does not know that windows grow; what it
-/// put onto the slow path stays there.
+/// LOWLAT Section II, Figs. 6 and 8. Ideal, without serialisation: 10 segments 5 ms, to 30 segments 15 ms, to 70
+/// segments 25 ms on the fast path; min-RTT puts what does not fit there onto the slow one, whose delay is 50 ms.
+/// Serialisation adds 0.12 ms a segment. OTIAS does the same until it expects more than five rounds of ten, since it
+/// does not know that windows grow; what it put onto the slow path stays there.
 ///
 /// | segments | ideal | sttf | otias | min-rtt |
 /// |----------|-------|------|-------|---------|
@@ -69,7 +69,7 @@ fn sttf_keeps_bursts_off_the_slow_path_and_otias_short_ones() {
     }
 }
 
-/// From `at` on, so much delay each way [ms].
+/// Sets the delay each way [ms] from `at` on.
 fn delay(path: &str, at: u64, each_way: u64) -> TimedChange {
     TimedChange {
         at: ms(at),
@@ -80,9 +80,9 @@ fn delay(path: &str, at: u64, each_way: u64) -> TimedChange {
     }
 }
 
-/// The fast path is congested for three seconds, in which its RTT is 300 ms, and then free again. With the last RTT known of it
-/// nobody would use it again, and so nobody would learn (LOWLAT: "stale" RTTs). STTF takes the first RTT of a path that was
-/// silent.
+/// The fast path is congested for three seconds, in which its RTT is 300 ms, and then free again. With its last known
+/// RTT it would not be used again, and the RTT would stay stale (LOWLAT: "stale" RTTs). STTF takes the first RTT of a
+/// path that was silent.
 #[test]
 fn the_rtt_reset_brings_a_path_back() {
     let recovered = |name: &str| {
@@ -100,8 +100,9 @@ fn the_rtt_reset_brings_a_path_back() {
     }
 }
 
-/// RTTs of 20 and 40 ms, 20 segments. A second window on the fast path arrives after 30 ms, later than one on the slow path after
-/// 20: half of the burst goes there. As first published, what does not fit counts as if it left at once (A-OTIAS).
+/// RTTs of 20 and 40 ms, 20 segments. A second window on the fast path arrives after 30 ms, later than one on the slow
+/// path after 20: half of the burst goes there. As first published, what does not fit counts as if it left at once
+/// (A-OTIAS).
 #[test]
 fn otias_as_published_forgets_the_first_wait() {
     let paths = || vec![path("fast", 100, 10), path("slow", 100, 20)];
@@ -111,9 +112,9 @@ fn otias_as_published_forgets_the_first_wait() {
     assert!((30.0..34.0).contains(&published), "{published}");
 }
 
-/// A path of 1 Mbit/s, 12 ms a packet, and one of 20 Mbit/s that is 25 ms longer: two segments of ten on the thin path are there
-/// with the first on the fat one. Who counts windows and RTTs alone sends all ten over the thin path, or as many as it has seen
-/// queue.
+/// A path of 1 Mbit/s, 12 ms a packet, and one of 20 Mbit/s that is 25 ms longer: two segments of ten on the thin path
+/// are there with the first on the fat one. Who counts windows and RTTs alone sends all ten over the thin path, or as
+/// many as it has seen queue.
 ///
 /// | segments | edpf | min-rtt | otias | sttf  |
 /// |----------|------|---------|-------|-------|
@@ -140,7 +141,7 @@ fn peekaboo(seed: u64, name: &str) -> Outcome {
     run(&spec).unwrap()
 }
 
-/// Of all that was sent, bytes on the slow path.
+/// Returns the bytes sent on the slow path.
 fn on_the_slow_path(outcome: &Outcome) -> u64 {
     let slow = outcome.connections[0].subflows.iter().filter(|subflow| subflow.path == 1);
     slow.map(|subflow| subflow.stats.bytes_first_sent).sum()
@@ -157,7 +158,7 @@ fn peekaboo_decides_for_itself_and_by_its_seed() {
     assert_ne!(on_the_slow_path(&one), min_rtt[0]);
 }
 
-/// What a scheduler saw of its subflows: time, truth and loss of each.
+/// Observations of a scheduler: time, and truth and loss of each subflow.
 type Seen = Arc<Mutex<Vec<(Instant, Vec<(Option<Truth>, f64)>)>>>;
 
 struct Witness(Seen);

@@ -43,7 +43,7 @@ fn percentile(times: &[f64], p: usize) -> f64 {
     times[(times.len() - 1) * p / 100]
 }
 
-/// So many files of this size on one warm connection.
+/// Makes a workload of `count` files of this size on one warm connection.
 pub(super) fn warm(size: u64, count: usize) -> Workload {
     let mut files = files(Direction::Down, &vec![size; count], false);
     if let Workload::Files { order, .. } = &mut files {
@@ -116,7 +116,7 @@ fn copies_of_what_is_late_cost_less_than_copies_of_everything() {
 
 /// A-STALE. A path swallows everything from 0.5 s to 4 s. Its data moves, and when it answers it is used again: its
 /// retransmission timer, backed off, tries at about 7 s, and a second later what it lost is repaired. The other path
-/// has carried 9 MB by then, whatever the buffers.
+/// has carried 9 MB by then, with buffers of either size.
 #[test]
 fn a_stuck_path_goes_stale_and_comes_back() {
     for send_buffer in [4, 6] {
@@ -164,7 +164,7 @@ fn daps_repeats_whatever_waits_for_the_window() {
 }
 
 /// A-REDUNDANT as reinjection. Three lossy paths and a few segments at a time: every segment on every path is the most
-/// that copies can do, and nobody sends more of them.
+/// that copies can do, and all other policies send fewer.
 #[test]
 fn copies_of_everything_are_the_most_and_the_fastest_for_a_thin_stream() {
     let paths = vec![lossy_path("a", 20, 10, 0.1), lossy_path("b", 20, 12, 0.1), lossy_path("c", 20, 14, 0.1)];
@@ -200,8 +200,8 @@ impl Reinjection for Stubborn {
     }
 }
 
-/// Promise: a plug-in cannot break the transport. Each impossible copy is counted, none is sent; who calls every subflow
-/// stale is left with one; who wants to be woken at once is woken later.
+/// Promise: a plug-in cannot break the transport. Each impossible copy is counted, none is sent; who calls every
+/// subflow stale is left with one; who wants to be woken at once is woken later.
 #[test]
 fn answers_that_cannot_be_change_nothing() {
     for (on, from) in [(0, 0), (1, u64::MAX), (9, 1)] {
@@ -226,8 +226,8 @@ impl Reinjection for Observer {
 }
 
 /// A path of 1 Mbit/s and 10 ms looks fast by its RTT. Two segments fill it (1250 bytes), so ten queue up, and the rate
-/// at which their ACKs come is nearly the path's although the sender has nothing more to send. On 1 Gbit/s no queue stands,
-/// and nothing is known.
+/// at which their ACKs come is nearly the path's although the sender has nothing more to send. On 1 Gbit/s no queue
+/// stands, and nothing is known.
 #[test]
 fn a_slow_path_of_a_short_rtt_is_known_by_its_rate() {
     let seen = |mbit| {
@@ -281,8 +281,8 @@ impl Reinjection for Greedy {
     }
 }
 
-/// The record of sent data is exact: segments of two sizes carry the same data, nothing is impossible, and each byte goes
-/// at most once to each subflow at the data level.
+/// The record of sent data is exact: segments of two sizes carry the same data, nothing is impossible, and each byte
+/// goes at most once to each subflow at the data level.
 #[test]
 fn no_subflow_carries_anything_twice() {
     let mut spec = spec(vec![path("a", 10, 10), path("b", 10, 15)], vec![download(500_000)]);

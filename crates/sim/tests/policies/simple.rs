@@ -9,7 +9,8 @@ use anabranch_policy::registry::{SCHEDULERS, Value};
 use anabranch_sim::{Outcome, Workload};
 use anabranch_units::{Bytes, Duration, Seed};
 
-/// 40 bursts of so many segments, this far apart. After two seconds windows are back at 10 segments (RFC 2861).
+/// Makes 40 bursts of `segments` segments, this far apart. After two seconds windows are back at 10 segments (RFC
+/// 2861).
 fn bursts(segments: u64, apart_ms: u64, warm_up: u64) -> Workload {
     Workload::Bursts {
         direction: Direction::Down,
@@ -21,7 +22,7 @@ fn bursts(segments: u64, apart_ms: u64, warm_up: u64) -> Workload {
     }
 }
 
-/// Runs it with this scheduler. Whatever it decides, nothing has to be overruled.
+/// Runs the workload with this scheduler, none of whose decisions may be overruled.
 fn under(scheduler: &str, given: &[(&str, Value)], queue: u32, paths: &[PathSpec], workload: Workload) -> Outcome {
     seeded(Seed(1), scheduler, given, queue, paths, workload)
 }
@@ -65,8 +66,8 @@ fn mean(outcome: &Outcome) -> f64 {
     times.sum::<f64>() / outcome.transfers.len() as f64
 }
 
-/// Bursts of ten segments over windows of ten, RTTs of 20 and 80 ms. Time alone keeps them on the fast path; time per space
-/// gives the slow path two (20/2 > 80/10, 20/2 > 80/9, 20/2 = 80/8); space alone gives it five.
+/// Bursts of ten segments over windows of ten, RTTs of 20 and 80 ms. Time alone keeps them on the fast path; time per
+/// space gives the slow path two (20/2 > 80/10, 20/2 > 80/9, 20/2 = 80/8); space alone gives it five.
 #[test]
 fn time_and_space_share_out_a_burst_differently() {
     let paths = [path("fast", 20, 10), path("slow", 20, 40)];
@@ -80,8 +81,8 @@ fn time_and_space_share_out_a_burst_differently() {
     assert!((space - 5.0).abs() < 0.1, "{space}");
 }
 
-/// The highest rate is a longer way off: minRTT keeps the near path busy, HSR takes the wide one. Where the long path is
-/// thin, HSR leaves it alone, and LWS sees its large empty window.
+/// The highest rate is a longer way off: minRTT keeps the near path busy, HSR takes the wide one. Where the long path
+/// is thin, HSR leaves it alone, and LWS sees its large empty window.
 #[test]
 fn rate_and_space_choose_different_paths() {
     let wide = [path("near", 5, 10), path("wide", 20, 40)];
@@ -96,8 +97,8 @@ fn rate_and_space_choose_different_paths() {
     assert!(space > rate + 0.03, "{space} against {rate}");
 }
 
-/// Bursts that fit into the windows, on paths of 20 and 5 Mbit/s: round robin halves them, weights follow the rates, a ratio of
-/// 3 to 1 is what was asked for.
+/// Bursts that fit into the windows, on paths of 20 and 5 Mbit/s: round robin halves them, weights follow the rates, a
+/// ratio of 3 to 1 is what was asked for.
 #[test]
 fn weights_move_the_shares_of_round_robin() {
     let paths = [path("near", 20, 10), path("far", 5, 40)];
@@ -110,7 +111,7 @@ fn weights_move_the_shares_of_round_robin() {
     assert_eq!(share("ratio", &[]), turns);
 }
 
-/// In bulk every window is full, and the ACKs decide. Only who waits for the other keeps to 3 to 1.
+/// In bulk every window is full, and the ACKs decide. Only a policy that waits for the other path keeps to 3 to 1.
 #[test]
 fn a_ratio_holds_in_bulk_if_full_windows_are_waited_for() {
     let paths = [path("a", 10, 10), path("b", 10, 10)];
@@ -126,8 +127,8 @@ fn a_ratio_holds_in_bulk_if_full_windows_are_waited_for() {
     assert!((less / sum - 4.0 / 6.0).abs() < 0.02, "{less} against {sum}");
 }
 
-/// Messages of two segments, each of which is lost with 10 %: sent twice, one in a hundred is missed, and as a few of these wait
-/// for a timeout it takes several seeds to see the mean. For bulk the second path is then worth nothing.
+/// Messages of two segments, each of which is lost with 10 %: sent twice, one in a hundred is missed, and as a few of
+/// these wait for a timeout it takes several seeds to see the mean. For bulk the second path is then worth nothing.
 #[test]
 fn redundancy_buys_latency_with_throughput() {
     let lossy = |p| [lossy_path("a", 20, 20, p), lossy_path("b", 20, 25, p)];
@@ -145,8 +146,8 @@ fn redundancy_buys_latency_with_throughput() {
     assert!(best < 0.55 * sum && best > 0.45 * sum, "{best} Mbit/s against {sum}");
 }
 
-/// Timeouts have data repeated by reinjection as well, which the scheduler is not told of, and a path goes and comes back. No
-/// copy that is asked for on top of that is impossible: it passes over what the subflow has carried.
+/// Timeouts have data repeated by reinjection as well, which the scheduler is not told of, and a path goes and comes
+/// back. No copy that is asked for on top of that is impossible: it passes over what the subflow has carried.
 #[test]
 fn copies_and_reinjections_do_not_get_in_each_others_way() {
     let mut spec = spec(
@@ -165,8 +166,8 @@ fn copies_and_reinjections_do_not_get_in_each_others_way() {
     assert!(sender(&outcome).reinjected < 3 * 600_000, "{}", sender(&outcome).reinjected);
 }
 
-/// RTTs of 10 and 200 ms: what the slow path carries is some hundred segments early under minRTT. The prediction leaves room
-/// for what the fast path sends meanwhile, and the goodput stays.
+/// RTTs of 10 and 200 ms: what the slow path carries is some hundred segments early under minRTT. The prediction leaves
+/// room for what the fast path sends meanwhile, and the goodput stays.
 #[test]
 fn proportional_prediction_keeps_arrivals_in_order() {
     let paths = [path("fast", 10, 5), path("slow", 10, 100)];
@@ -242,8 +243,8 @@ fn the_burst_rule_keeps_a_short_burst_on_one_path() {
     assert!(spread > 50.0 && kept < 20.0, "{spread} ms, {kept} ms");
 }
 
-/// Bursts of 60 over windows of 10, RTTs of 10 and 80 ms. Round robin and minRTT give the slow path segments from the front;
-/// DAPS those that the fast path would reach only then.
+/// Bursts of 60 over windows of 10, RTTs of 10 and 80 ms. Round robin and minRTT give the slow path segments from the
+/// front; DAPS those that the fast path would reach only then.
 #[test]
 fn daps_plans_for_arrival_in_order() {
     let paths = [path("fast", 100, 5), path("slow", 100, 40)];

@@ -1,5 +1,5 @@
-//! Policies swapped in the middle of a transfer: whatever takes the place of whatever, every byte arrives once and in order
-//! (the simulator checks each), and every invariant holds after every event.
+//! Policies swapped in the middle of a transfer: for each pair of policies every byte arrives once and in order (the
+//! simulator checks each), and every invariant holds after every event.
 
 use crate::common::*;
 use crate::policy;
@@ -97,7 +97,7 @@ fn a_policy_that_takes_its_own_place_changes_nothing() {
         Switch::Reinjection(reinjection),
         Switch::FirstPath(first_path),
     ];
-    // Windows, thresholds, recoveries and whatever is in flight are as they were: not one packet differs.
+    // Windows, thresholds, recoveries and packets in flight are as they were: not one packet differs.
     assert_eq!(switched(plain(), None, &all).digest, switched(plain(), None, &[]).digest);
 }
 

@@ -76,7 +76,7 @@ fn a_random_scheduler() {
     }
 }
 
-/// It never sends. Each round trip, and whenever nothing is in flight, the watchdog sends in its place.
+/// Never sends. Each round trip, and when no data is in flight, the watchdog sends in its place.
 #[test]
 fn a_silent_scheduler() {
     let (outcome, overruled, _) = download_with(|| |_, _: &View<'_>| Decision::WAIT, |_| {});
@@ -87,7 +87,7 @@ fn a_silent_scheduler() {
     assert!(seconds(&outcome) <= seconds(&patient) && seconds(&patient) < 20.0, "{}", seconds(&patient));
 }
 
-/// It has itself woken after a nanosecond, for ever.
+/// Has itself woken after a nanosecond, for ever.
 #[test]
 fn a_looping_scheduler() {
     let spin = |now: Instant, _: &View<'_>| Decision::Wait { until: Some(now + Duration::from_nanos(1)) };
@@ -96,7 +96,7 @@ fn a_looping_scheduler() {
     assert!(asked < 100 * (overruled.looping + overruled.starving), "{asked} questions, {overruled:?}");
 }
 
-/// It has chosen a subflow once and for all, whose path dies.
+/// Keeps choosing one subflow, whose path dies.
 #[test]
 fn a_scheduler_in_love_with_a_dead_subflow() {
     let (outcome, overruled, _) = download_with(
@@ -111,7 +111,7 @@ fn a_scheduler_in_love_with_a_dead_subflow() {
     assert!(seconds(&outcome) < 5.0, "{}", seconds(&outcome));
 }
 
-/// It never sends the first byte, until the window is full of what comes after it.
+/// Never sends the first byte, until the window is full of later data.
 #[test]
 fn a_scheduler_that_skips_for_ever() {
     let skip = |_: Instant, view: &View<'_>| match view.fastest_with_room() {
@@ -127,7 +127,7 @@ fn a_scheduler_that_skips_for_ever() {
     assert!(overruled.total() > 0, "{overruled:?}");
 }
 
-/// It repeats the oldest data for ever, on whatever subflow there is.
+/// Repeats the oldest data for ever, on the fastest subflow with room.
 #[test]
 fn a_scheduler_that_stutters() {
     let stutter = |_: Instant, view: &View<'_>| {

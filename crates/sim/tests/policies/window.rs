@@ -9,12 +9,12 @@ use anabranch_policy::registry::{CONGESTION, Domain, REINJECTIONS, SCHEDULERS, V
 use anabranch_sim::{HostSpec, Outcome, Spec, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate, Seed};
 
-/// What a run came to, and the mean of several.
+/// Figures of a run, and the mean of several.
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
     /// \[Mbit/s\]
     total: f64,
-    /// By path, of what was sent there first \[Mbit/s\].
+    /// Goodput of data first sent on each path \[Mbit/s\].
     paths: [f64; 2],
     /// Segments held out of order, on average over time.
     held: f64,
@@ -45,8 +45,8 @@ fn mean(spec: &Spec, seeds: u64) -> Figures {
     sum
 }
 
-/// Bulk over these two paths between hosts like those of RBP's simulation: mptcp-ns3's TCP, Reno, round-robin, no
-/// reinjection, a receive buffer of so many bytes and a larger send buffer.
+/// Makes a bulk transfer over these two paths between hosts like those of RBP's simulation: mptcp-ns3's TCP, Reno,
+/// round-robin, no reinjection, a receive buffer of `buffer` bytes and a larger send buffer.
 fn bulk(paths: [PathSpec; 2], buffer: u64, seconds: u64) -> Spec {
     let (direction, duration) = (Direction::Down, Duration::from_secs(seconds));
     let mut spec = spec(paths.into(), vec![Workload::Bulk { direction, start: Duration::ZERO, duration }]);
@@ -66,15 +66,15 @@ fn with_window(spec: &Spec, name: &str, given: &[(&str, Value)]) -> Spec {
     spec
 }
 
-/// A path with so many packets in the queue that the data meets.
+/// Makes a path with a queue of `packets` packets in the direction of the data.
 fn queued(name: &str, mbps: u64, delay_ms: u64, packets: u32) -> PathSpec {
     let mut path = path(name, mbps, delay_ms);
     path.down.queue = QueueLimit::Packets(packets);
     path
 }
 
-/// RBP's simulation (Table 1): 5 Mbit/s with this delay and 10 Mbit/s with 50 ms, 0.1 % loss, UDP beside it: packets of 1024 B
-/// every 5 ms.
+/// RBP's simulation (Table 1): 5 Mbit/s with this delay and 10 Mbit/s with 50 ms, 0.1 % loss, UDP beside it: packets of
+/// 1024 B every 5 ms.
 fn rbp_table_1(delay_ms: u64) -> Spec {
     let mut paths = [queued("subflow0", 5, delay_ms, 100), queued("subflow1", 10, 50, 100)];
     for path in &mut paths {
@@ -97,9 +97,9 @@ fn rbp_table_1(delay_ms: u64) -> Spec {
 }
 
 /// RBP Fig. 4 to 6, where the delays differ most: the slower path gains, the other does not lose, and less waits out of
-/// order. The paper has nearly 20 %; we have 8 % over twenty seeds, and a third less out of order (19.3 and 12.5 segments). No
-/// division could gain more than 16 % here: that is what a buffer of 16 MiB brings, since loss limits NewReno on the slower path
-/// to 4.1 Mbit/s.
+/// order. The paper has nearly 20 %; we have 8 % over twenty seeds, and a third less out of order (19.3 and 12.5
+/// segments). No division could gain more than 16 % here: that is what a buffer of 16 MiB brings, since loss limits
+/// NewReno on the slower path to 4.1 Mbit/s.
 #[test]
 fn rbp_raises_throughput_over_unlike_delays_and_holds_less_out_of_order() {
     let spec = rbp_table_1(10);
@@ -110,7 +110,8 @@ fn rbp_raises_throughput_over_unlike_delays_and_holds_less_out_of_order() {
     assert!(rbp.held < 0.75 * shared.held, "{rbp:?} against {shared:?}");
 }
 
-/// RBP Fig. 4 and 5: both throughput and what is held out of order fall as the delays become alike, and there is less to gain.
+/// RBP Fig. 4 and 5: both throughput and what is held out of order fall as the delays become alike, and there is less
+/// to gain.
 #[test]
 fn rbp_gains_less_where_delays_are_alike() {
     let [unlike, alike] =
@@ -122,8 +123,8 @@ fn rbp_gains_less_where_delays_are_alike() {
     assert!(saved(unlike) > saved(alike), "{unlike:?} and {alike:?}");
 }
 
-/// A share of the buffer for each is fair and wrong: the long fat path cannot use what the other has no use for. RBP gives it
-/// more than the shared window does, which the short path overruns.
+/// A share of the buffer for each is fair and wrong: the long fat path cannot use what the other has no use for. RBP
+/// gives it more than the shared window does, which the short path overruns.
 #[test]
 fn an_even_split_starves_the_long_fat_path() {
     let spec = bulk([queued("long", 20, 50, 300), queued("short", 1, 5, 20)], 300_000, 20);
@@ -134,8 +135,8 @@ fn an_even_split_starves_the_long_fat_path() {
 }
 
 /// A path of 1 Mbit/s with a queue for 1000 packets takes all of the window that it can get. SCTP's split, which counts
-/// what is in flight, keeps half of what is free for the other path. RBP's wording of it does not: the other path's data, out
-/// of order behind the slow path's, counts as well.
+/// what is in flight, keeps half of what is free for the other path. RBP's wording of it does not: the other path's
+/// data, out of order behind the slow path's, counts as well.
 #[test]
 fn sctps_split_protects_a_path_from_a_bloated_one() {
     let spec = bulk([queued("fast", 20, 10, 100), queued("bloated", 1, 10, 1000)], 262_144, 20);
@@ -156,16 +157,16 @@ fn splitting_the_send_buffer_counts() {
     assert!(both.total < 0.8 * alone.total, "{both:?} against {alone:?}");
 }
 
-/// A path of 20 Mbit/s and a thin, long one, of which each may hold half of the buffer: the fast one has soon used its half up
-/// behind the slow one's data.
+/// A path of 20 Mbit/s and a thin, long one, of which each may hold half of the buffer: the fast one has soon used its
+/// half up behind the slow one's data.
 fn held_up(slow: PathSpec, buffer: u64, reinjection: &str) -> f64 {
     let mut spec = with_window(&bulk([queued("fast", 20, 10, 100), slow], buffer, 20), "even", &[]);
     spec.server.policies.reinjection = policy(REINJECTIONS, reinjection, &[]);
     goodput(&run(&spec).unwrap())
 }
 
-/// A-RBP-4: what is sent again needs no share. 8.5 Mbit/s against 2.7; if copies needed one, they would cost more than they
-/// bring: 1.7.
+/// A-RBP-4: what is sent again needs no share. 8.5 Mbit/s against 2.7; if copies needed one, they would cost more than
+/// they bring: 1.7.
 #[test]
 fn copies_leave_on_a_subflow_whose_share_is_used_up() {
     let [none, deadline] = ["none", "deadline"].map(|name| held_up(queued("slow", 2, 100, 100), 65_536, name));
@@ -180,7 +181,7 @@ fn a_share_that_is_used_up_is_an_opportunity() {
     assert!(opportunistic > 3.0 * none, "{opportunistic} against {none}");
 }
 
-/// Whatever the split, the smallest buffers, a path that dies on the way with its data and one that loses much.
+/// No split stops a transfer: the smallest buffers, a path that dies on the way with its data and one that loses much.
 #[test]
 fn no_split_stops_a_transfer() {
     for entry in WINDOWS {

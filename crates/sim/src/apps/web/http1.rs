@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 pub(super) struct Http1 {
     identity: Identity,
-    /// At most.
+    /// Limit on connections.
     connections: usize,
     sessions: Vec<usize>,
-    /// Sessions that wait for a request; the one that was used last is used first, since its window has grown.
+    /// Sessions that wait for a request; the last used one is used first, since its window has grown.
     idle: Vec<usize>,
-    /// By session: what is under way.
+    /// Exchange under way, by session.
     busy: BTreeMap<usize, Exchange>,
     /// Objects that wait for a connection.
     queue: VecDeque<Order>,
@@ -24,7 +24,7 @@ pub(super) struct Http1 {
 struct Exchange {
     order: Order,
     transfer: usize,
-    /// What is still to come of the answer, and the byte of the stream that brings it.
+    /// Parts of the answer still to come, each with the byte of the stream that completes it.
     milestones: VecDeque<(u64, Arrival)>,
 }
 

@@ -1,9 +1,9 @@
-//! HTTP/2 (RFC 9113): one connection, requests as HEADERS frames, answers as HEADERS and DATA frames in turn among all streams
-//! that are open.
+//! HTTP/2 (RFC 9113): one connection, requests as HEADERS frames, answers as HEADERS and DATA frames in turn among all
+//! streams that are open.
 //!
-//! The server writes a frame when its socket has room for it, so an answer that is ready later waits behind what the send buffer
-//! holds, as it does with a real one. Header blocks are as long as HPACK makes them on average. Left out are the client's
-//! acknowledgment of the server's SETTINGS, WINDOW_UPDATE, priorities and push.
+//! The server writes a frame when its socket has room for it, so an answer that is ready later waits behind what the
+//! send buffer holds, as it does with a real one. Header blocks are as long as HPACK makes them on average. Left out
+//! are the client's acknowledgment of the server's SETTINGS, WINDOW_UPDATE, priorities and push.
 
 use super::{Arrival, Order, begin};
 use crate::apps::Identity;
@@ -16,11 +16,11 @@ use std::collections::VecDeque;
 pub(super) struct Http2 {
     identity: Identity,
     session: Option<usize>,
-    /// What is on its way to the server, each with the byte of the stream that completes it.
+    /// Requests on their way to the server, each with the byte of the stream that completes it.
     asked: VecDeque<(u64, Asked)>,
     /// Answers that the server has not written to their ends, the next one first.
     answers: VecDeque<Answer>,
-    /// What is on its way to the client, each with the byte of the stream that brings it.
+    /// Answers on their way to the client, each with the byte of the stream that completes it.
     milestones: VecDeque<(u64, Arrival)>,
 }
 

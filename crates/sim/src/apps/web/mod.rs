@@ -1,7 +1,7 @@
 //! Web pages: activities that wait for each other, and objects fetched over HTTP/1.1 or HTTP/2.
 //!
-//! What is asked for and what comes stands in [`Page`]; which connection carries it, in `http1.rs` and `http2.rs`. Servers answer
-//! at once. There is no TLS, and HTTP/2's own flow control never limits: browsers open its windows wide.
+//! What is asked for and what comes stands in [`Page`]; which connection carries it, in `http1.rs` and `http2.rs`.
+//! Servers answer at once. There is no TLS, and HTTP/2's own flow control never limits: browsers open its windows wide.
 
 mod http1;
 mod http2;
@@ -24,19 +24,19 @@ pub(super) struct Web {
     counts: bool,
     fetcher: Fetcher,
     activities: Vec<State>,
-    /// Which activities wait for each.
+    /// Activities that wait for each activity.
     waiting: Vec<Vec<usize>>,
-    /// How many are not through.
+    /// Number of activities that have not ended.
     left: usize,
     /// Its number among the pages of the run, once it was asked for.
     number: Option<usize>,
     failed: bool,
 }
 
-/// How an activity stands.
+/// State of an activity.
 #[derive(Clone, Copy)]
 struct State {
-    /// What it still waits for: its own time, and others.
+    /// Number of conditions not met: its own time, and other activities.
     unmet: usize,
     /// Its transfer, once it is requested.
     transfer: Option<usize>,
@@ -106,7 +106,7 @@ impl Web {
         }
     }
 
-    /// One thing less that the activity waits for.
+    /// Counts a condition of the activity as met.
     fn met(&mut self, index: usize, stage: &mut Stage) {
         self.activities[index].unmet -= 1;
         if self.activities[index].unmet == 0 {
@@ -120,7 +120,7 @@ impl Web {
         }
     }
 
-    /// Those that wait for this moment of an activity go on, each after its delay.
+    /// Tells the activities that wait for this moment of another; each goes on after its delay.
     fn tell(&mut self, index: usize, moment: Moment, stage: &mut Stage) {
         for &other in &self.waiting[index] {
             for after in &self.page.activities[other].after {
@@ -235,5 +235,5 @@ const fn token(index: usize, what: u32) -> u32 {
 const MET: u32 = 0;
 /// A computation is through.
 const COMPUTED: u32 = 1;
-/// The page is asked for; no page has so many activities.
+/// Number of the timer that asks for the page; larger than any number of activities.
 const ASK: u32 = u32::MAX;
