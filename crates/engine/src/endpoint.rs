@@ -13,8 +13,8 @@ use crate::memory::Memory;
 use crate::path_mtu::Mtus;
 use crate::shared::{Route, Shared};
 use crate::{
-    Config, ConfigError, ConnectionId, ConnectionStats, Counters, Event, OpenError, Purpose, ReadError, SubflowStats,
-    Switch, WriteError, connection,
+    Config, ConfigError, ConnectionId, ConnectionStats, Counters, Ended, Event, OpenError, Purpose, ReadError,
+    SubflowStats, Switch, WriteError, connection,
 };
 use anabranch_units::{Bytes, Dsn, Entropy, Instant, Key, Secret, Seed, SubflowId};
 use anabranch_wire::{Echo, FlowKey, Segment};
@@ -71,7 +71,8 @@ impl Read {
 /// - After each call it takes events from [`Endpoint::poll_event`] and sends what [`Endpoint::poll_transmit`] returns,
 ///   until both return `None`; then it sends what [`Endpoint::poll_echo`] returns.
 /// - It calls [`Endpoint::handle_timeout`] at the time that [`Endpoint::poll_timeout`] returns, or later.
-/// - After [`Event::Readable`] it calls [`Endpoint::read`] until that returns no [`Read::Data`]; after
+/// - After [`Event::Readable`] it calls [`Endpoint::read`] until that returns no [`Read::Data`], before the next
+///   [`Endpoint::poll_transmit`]; after
 ///   [`Event::Writable`] it may [`write`](Endpoint::write) again; after [`Event::PeerFinished`] and its own last byte
 ///   it calls
 ///   [`Endpoint::shutdown`]; after [`Event::Closed`] or [`Event::Reset`] it reads statistics and calls
@@ -241,14 +242,18 @@ impl Endpoint {
         self.get(id).map_or(0, |connection| connection.write_space(&self.shared))
     }
 
-    /// Takes the next piece of a connection's stream. What arrived before a connection ended can still be read.
+    /// Takes the next piece of a connection's stream. After the end of a connection that was closed in order it returns
+    /// [`Read::End`], until [`Endpoint::forget`]. A reset discards what was not read by the next
+    /// [`Endpoint::poll_transmit`].
     ///
     /// # Errors
     ///
-    /// If the connection is over and all of it was read.
+    /// If there is no such connection, or it ended otherwise.
     pub fn read(&mut self, id: ConnectionId) -> Result<Read, ReadError> {
-        let slot = slot_mut(&mut self.connections, id).ok_or(ReadError)?;
-        let connection = slot.connection.as_mut().ok_or(ReadError)?;
+        let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) else {
+            let in_order = self.closed.get(&id).is_some_and(|(stats, _)| stats.ended == Some(Ended::InOrder));
+            return if in_order { Ok(Read::End) } else { Err(ReadError) };
+        };
         if let Some(piece) = connection.read(&mut self.shared) {
             self.touch(id.index);
             return Ok(Read::Data(piece));

@@ -1,7 +1,6 @@
 //! Errors of calls to an endpoint.
 
 use crate::config::MAX_SUBFLOWS;
-use anabranch_units::Bytes;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
@@ -32,16 +31,9 @@ pub enum ConfigError {
     /// `ports` holds no port, or port 0.
     #[error("`ports` is {} to {}: at least one port, and not port 0", .0.start(), .0.end())]
     Ports(RangeInclusive<u16>),
-    /// A buffer is too small for one segment.
-    #[error("`{name}` is {given}: at least {least}, one full segment")]
-    Buffer {
-        /// The setting.
-        name: &'static str,
-        /// Its value.
-        given: Bytes,
-        /// The least that works.
-        least: Bytes,
-    },
+    /// A buffer holds nothing.
+    #[error("`{0}` is zero: at least 1 B, and for speed the product of bandwidth and delay")]
+    Buffer(&'static str),
     /// `burst` lets nothing go.
     #[error("`burst` is zero: at least 1 B, or `None` for one mapping per segment")]
     Burst,
@@ -90,7 +82,7 @@ pub enum WriteError {
     Gone,
 }
 
-/// No more data can be read: the connection is unknown, or it is over and all of it was read.
+/// No more data can be read: the connection is unknown, or it is over and did not end in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the connection is over")]
 pub struct ReadError;

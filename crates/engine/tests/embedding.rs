@@ -138,10 +138,7 @@ fn settings_that_cannot_be_are_refused() {
     let none = 9..=5;
     assert_eq!(refused(&|it| it.ports = Some(none.clone())), ConfigError::Ports(none.clone()));
     assert_eq!(refused(&|it| it.ports = Some(0..=5)), ConfigError::Ports(0..=5));
-    assert!(matches!(
-        refused(&|it| it.send_buffer = Bytes::ZERO),
-        ConfigError::Buffer { name: "send_buffer", given: Bytes::ZERO, .. }
-    ));
+    assert_eq!(refused(&|it| it.send_buffer = Bytes::ZERO), ConfigError::Buffer("send_buffer"));
     assert_eq!(refused(&|it| it.burst = Some(Bytes::ZERO)), ConfigError::Burst);
     let restless = Keepalive { idle: Duration::ZERO, ..Keepalive::default() };
     assert_eq!(refused(&|it| it.keepalive = Some(restless)), ConfigError::Keepalive);
@@ -191,4 +188,66 @@ fn reading_and_writing_tell_why_not() {
     while host.poll_transmit(now).is_some() {}
     assert_eq!(host.write(id, &data), Err(WriteError::Gone));
     assert_eq!(host.read(id), Err(ReadError));
+}
+
+/// A connection that ended in order still tells so; what a reset leaves unread is lost.
+#[test]
+fn the_end_can_be_asked_for_again() {
+    let addresses = [[10, 0, 0, 1], [10, 1, 0, 1]].map(IpAddr::from);
+    let mut ends = addresses.map(|ip| Endpoint::new(config(&[ip]), Seed(1)).unwrap());
+    let (mut now, mut ids) = (Instant::ZERO, [None, None]);
+    ends[1].listen(80);
+    ids[0] = Some(ends[0].open(now, addresses[0], (addresses[1], 80).into()).unwrap());
+    for _ in 0..200 {
+        for number in 0..2 {
+            while let Some((id, event)) = ends[number].poll_event() {
+                ids[number] = Some(id);
+                if matches!(event, Event::Connected { .. } | Event::PeerFinished) {
+                    ends[number].shutdown(id);
+                }
+            }
+            while let Some(transmit) = ends[number].poll_transmit(now) {
+                ends[1 - number].handle_segment(now, &mut transmit.segment.clone());
+            }
+        }
+        now = now + Duration::from_secs(1);
+        ends.iter_mut().for_each(|end| end.handle_timeout(now));
+    }
+    for (end, id) in ends.iter_mut().zip(ids) {
+        assert_eq!(end.connections(), 0, "it is over");
+        assert_eq!(end.read(id.unwrap()), Ok(Read::End));
+        end.forget(id.unwrap());
+        assert_eq!(end.read(id.unwrap()), Err(ReadError));
+    }
+}
+
+/// The first path refuses, and the second has gone when its turn comes: the application hears of it.
+#[test]
+fn a_race_without_paths_left_ends() {
+    let other = IpAddr::from([10, 0, 1, 1]);
+    let mut config = config(&[OURS, other]);
+    config.addresses[1].backup = true;
+    config.policies = anabranch_engine::Policies::of(&Profile::named("anabranch").unwrap());
+    let mut host = Endpoint::new(config, Seed(1)).unwrap();
+    let mut now = Instant::ZERO;
+    let id = host.open(now, OURS, peer()).unwrap();
+    let syn = host.poll_transmit(now).unwrap().segment;
+    assert!(host.poll_transmit(now).is_none(), "the second path waits for its turn");
+    host.set_carrier(now, other, false);
+    let mut refusal = anabranch_wire::Segment::new(
+        syn.flow.reversed(),
+        anabranch_wire::Flags::RST.with(anabranch_wire::Flags::ACK),
+        anabranch_units::SubflowSeq::new(0),
+        syn.seq + 1,
+    );
+    host.handle_segment(now, &mut refusal);
+    for _ in 0..10 {
+        while host.poll_transmit(now).is_some() {}
+        let Some(next) = host.poll_timeout() else { break };
+        now = next;
+        host.handle_timeout(now);
+    }
+    let events: Vec<_> = std::iter::from_fn(|| host.poll_event()).collect();
+    assert!(events.contains(&(id, Event::Reset)), "{events:?}");
+    assert_eq!(host.connections(), 0);
 }

@@ -157,7 +157,7 @@ impl Connection {
 
     /// Tells whether data may be written.
     pub(crate) fn check_write(&self) -> Result<(), WriteError> {
-        match (self.life.is_gone(), self.sender.outgoing.fin) {
+        match (self.life.is_gone() || self.life.is_fast_closing(), self.sender.outgoing.fin) {
             (true, _) => Err(WriteError::Gone),
             (false, Some(_)) => Err(WriteError::Finished),
             (false, None) => Ok(()),
@@ -171,7 +171,7 @@ impl Connection {
 
     /// Returns the bytes that the send buffer admits now.
     pub(crate) fn write_space(&self, shared: &Shared) -> usize {
-        if self.sender.outgoing.fin.is_some() || self.life.is_gone() {
+        if self.check_write().is_err() {
             return 0;
         }
         let space = shared.config.send_buffer.get().saturating_sub(self.sender.outgoing.held());

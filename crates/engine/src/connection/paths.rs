@@ -194,11 +194,13 @@ impl Connection {
                     continue;
                 }
                 let is_missing = same_family && !self.subflows.iter().any(|s| there(&s.flow));
-                if self.subflows.len() < limit
-                    && is_missing
-                    && let Some(flow) = shared.free_flow(local, *remote)
-                {
-                    self.join(now, flow, *id, shared);
+                if self.subflows.len() >= limit || !is_missing {
+                    continue;
+                }
+                match shared.free_flow(local, *remote) {
+                    Some(flow) => self.join(now, flow, *id, shared),
+                    // Perhaps there is a port after the usual pause.
+                    None => self.schedule_rejoin(now, &FlowKey::new((local, 0).into(), *remote), true, shared),
                 }
             }
         }

@@ -16,6 +16,7 @@ use crate::config::MAX_SUBFLOWS;
 use crate::memory::Offer;
 use crate::shared::{Route, Shared};
 use crate::subflow::{Origin, State};
+use crate::{Ended, Event};
 use anabranch_policy::first_path::{Candidate, MIN_DELAY};
 use anabranch_units::{AddressId, Duration, Instant, SubflowId};
 use anabranch_wire::FlowKey;
@@ -49,7 +50,7 @@ pub(crate) struct Opening {
 
 impl Opening {
     /// Asks the policy for an order of our addresses; `local` is the one named by the application. Returns `None` if
-    /// all its ports are in use.
+    /// all ports of all of them are in use.
     pub(crate) fn plan(now: Instant, local: IpAddr, remote: SocketAddr, shared: &mut Shared) -> Option<Self> {
         if !shared.config.multipath {
             return Some(Opening { flow: shared.free_flow(local, remote)?, later: VecDeque::new() });
@@ -62,9 +63,13 @@ impl Opening {
                 order.push((attempt.candidate, attempt.delay));
             }
         }
+        if order.is_empty() {
+            order.push((0, Duration::ZERO));
+        }
         let mut later: VecDeque<_> = order.iter().map(|(at, delay)| (candidates[*at].local, *delay)).collect();
-        let first = later.pop_front().map_or(local, |(first, _)| first);
-        Some(Opening { flow: shared.free_flow(first, remote)?, later })
+        // The next one is first where no port is left.
+        let flow = std::iter::from_fn(|| later.pop_front()).find_map(|(first, _)| shared.free_flow(first, remote))?;
+        Some(Opening { flow, later })
     }
 
     /// The address from which the first SYN leaves.
@@ -120,6 +125,11 @@ impl Connection {
             {
                 return self.attempt(now, flow, shared);
             }
+        }
+        if self.subflows.is_empty() {
+            // All attempts have failed, and those that were left cannot be made.
+            self.stats.ended.get_or_insert(Ended::Unanswered);
+            self.finish(Event::Reset, shared);
         }
     }
 

@@ -87,7 +87,9 @@ impl Emulator {
     /// Starts the links of `spec` between these devices, one pair for each path in its order. Links draw from streams
     /// of `seed`, as in the simulator. Times count from now on.
     ///
-    /// # Errors If the specification cannot be, or the system refuses.
+    /// # Errors
+    ///
+    /// If the specification cannot be, or the system refuses.
     pub fn start(
         spec: &NetworkSpec,
         seed: Seed,
@@ -138,7 +140,9 @@ impl Handle {
     /// Lets the times of the specification's changes count from now on, if they were held: see
     /// [`Options::hold_changes`].
     ///
-    /// # Errors If the emulator has died.
+    /// # Errors
+    ///
+    /// If the emulator has died.
     pub fn begin(&self) -> Result<(), EmulatorError> {
         self.command(Command::Begin)
     }

@@ -103,7 +103,8 @@ fn public(inside: IpAddr) -> IpAddr {
     match inside {
         IpAddr::V4(v4) => {
             let [first, host, path, last] = v4.octets();
-            IpAddr::V4(Ipv4Addr::new(first, host, path, last.wrapping_add(100)))
+            // A third NAT on a path has no other address to give, and changes ports alone.
+            IpAddr::V4(Ipv4Addr::new(first, host, path, if last < 156 { last + 100 } else { last }))
         }
         IpAddr::V6(_) => inside,
     }

@@ -137,7 +137,10 @@ impl Proxy {
                     self.own(id, index);
                     return Next::Wait;
                 }
-                Err(error) => session.detail = error.to_string(),
+                Err(error) => {
+                    self.totals.attempts_failed += 1;
+                    session.detail = error.to_string();
+                }
             }
         }
         self.deny(cx, session, why, Outcome::ConnectFailed)
@@ -151,6 +154,8 @@ impl Proxy {
         let (reply, rest) = (front.take_reply(), front.take_rest());
         session.relay.push_outward(reply);
         session.relay.push_inward(rest);
+        // Of addresses that were tried before.
+        session.detail.clear();
         session.enter(cx.now, Stage::Relaying);
         self.relay(cx, session)
     }
