@@ -210,7 +210,7 @@ fn the_end_can_be_asked_for_again() {
                 ends[1 - number].handle_segment(now, &mut transmit.segment.clone());
             }
         }
-        now = now + Duration::from_secs(1);
+        now += Duration::from_secs(1);
         ends.iter_mut().for_each(|end| end.handle_timeout(now));
     }
     for (end, id) in ends.iter_mut().zip(ids) {
