@@ -1,4 +1,4 @@
-//! `receive-buffer`: a size, or a table that says how far it may grow.
+//! `receive-buffer`: a size, or a table with the initial and the maximum size.
 
 use super::value::{Quantity, Unit, refused};
 use anabranch_units::Bytes;
@@ -7,33 +7,33 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value::Map
 use std::borrow::Cow;
 use std::fmt;
 
-/// How much a receiver holds.
+/// Capacity of a receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiveBuffer {
-    /// Always as much.
+    /// Constant.
     Fixed(Bytes),
-    /// More as more is read in a round trip (Linux `tcp_moderate_rcvbuf`).
+    /// Grows with the amount read per round trip (Linux `tcp_moderate_rcvbuf`).
     Tuned {
-        /// At first.
+        /// Initial size.
         initial: Bytes,
-        /// At most.
+        /// Maximum size.
         max: Bytes,
     },
 }
 
-/// A receive buffer that tunes itself.
+/// Receive buffer that tunes itself.
 #[derive(Clone, Copy, Debug, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct TunedBuffer {
-    /// Its size at first; 64KiB unless given.
+    /// Initial size; 64KiB unless given.
     #[serde(default = "initial")]
     initial: Unit<Bytes>,
-    /// Its size at most; 6MiB unless given.
+    /// Maximum size; 6MiB unless given.
     #[serde(default = "most")]
     max: Unit<Bytes>,
 }
 
-/// What Linux's 87380 bytes of memory (`tcp_rmem`) hold.
+/// Payload that fits into Linux's 87380 bytes of memory (`tcp_rmem`).
 fn initial() -> Unit<Bytes> {
     Unit(Bytes::new(64 << 10))
 }

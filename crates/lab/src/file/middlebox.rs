@@ -5,144 +5,144 @@ use anabranch_units::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// A middlebox. Which keys there are depends on `kind`; each kind has `end` (client, unless given), and where it matters
-/// `direction` (both, unless given).
+/// A middlebox. Its keys depend on `kind`. Each kind has `end` (client unless given), and some have `direction` (both
+/// unless given).
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum MiddleboxTable {
     /// Removes MPTCP options.
     #[serde(rename_all = "kebab-case")]
     Strip {
-        /// From which segments; all unless given.
+        /// Segments that lose options; all unless given.
         #[serde(default)]
         from: StrippedName,
-        /// Which of them; all MPTCP options unless given.
+        /// Options that are removed; all MPTCP options unless given.
         #[serde(default)]
         options: StrippedOptionsName,
-        /// It begins after so many segments of a flow and direction; 0 unless given.
+        /// Number of segments of each flow and direction that pass unchanged first; 0 unless given.
         #[serde(default)]
         after: u32,
         /// The direction of the segments.
         direction: Option<DirectionName>,
-        /// Where it stands.
+        /// Position on the path.
         #[serde(default)]
         end: EndName,
     },
     /// Gives each flow random initial sequence numbers of its own.
     RewriteSequence {
-        /// Where it stands.
+        /// Position on the path.
         #[serde(default)]
         end: EndName,
     },
     /// Cuts segments into pieces.
     Split {
-        /// Most payload of a piece; 536B unless given.
+        /// Maximum payload of a piece; 536B unless given.
         size: Option<Unit<Bytes>>,
-        /// Which pieces keep the MPTCP options; each unless given.
+        /// Pieces that keep the MPTCP options; every piece unless given.
         #[serde(default)]
         options: SplitName,
         /// The direction of the segments.
         direction: Option<DirectionName>,
-        /// Where it stands.
+        /// Position on the path.
         #[serde(default)]
         end: EndName,
     },
     /// Merges segments that continue each other; the first one's options stay.
     Coalesce {
-        /// Most payload of a merged segment; 2920B unless given.
+        /// Maximum payload of a merged segment; 2920B unless given.
         size: Option<Unit<Bytes>>,
-        /// How long a segment is held for the next; 1ms unless given.
+        /// Time that a segment is held for the next one; 1ms unless given.
         wait: Option<Unit<Duration>>,
         /// The direction of the segments.
         direction: Option<DirectionName>,
-        /// Where it stands.
+        /// Position on the path.
         #[serde(default)]
         end: EndName,
     },
     /// Replaces bytes of each flow's stream once.
     AlterPayload {
-        /// Where in the subflow's stream; 100000 unless given.
+        /// Offset in the subflow's stream in bytes; 100000 unless given.
         offset: Option<u32>,
-        /// How many bytes are replaced; 4 unless given.
+        /// Number of bytes replaced; 4 unless given.
         remove: Option<u16>,
-        /// By how many; 4 unless given.
+        /// Number of bytes put in their place; 4 unless given.
         insert: Option<u16>,
-        /// Which way the data travel.
+        /// Direction of the data.
         direction: Option<DirectionName>,
-        /// Where it stands.
+        /// Position on the path.
         #[serde(default)]
         end: EndName,
     },
-    /// Acknowledges data before their receiver has them.
+    /// Acknowledges data before the receiver has them.
     EarlyAck {
-        /// How long its acknowledgment takes; 1ms unless given.
+        /// Delay of the early acknowledgment; 1ms unless given.
         delay: Option<Unit<Duration>>,
-        /// Of the segments it has acknowledged, each that many-th is lost; 0, for none, unless given.
+        /// Loses every N-th of the segments that it has acknowledged; 0 (none) unless given.
         #[serde(default)]
         lose: u32,
-        /// Which way the data travel.
+        /// Direction of the data.
         direction: Option<DirectionName>,
-        /// Where it stands.
+        /// Position on the path.
         #[serde(default)]
         end: EndName,
     },
     /// Rewrites the client's address and ports.
     Nat {
-        /// When all mappings are lost; never unless given.
+        /// Time at which all mappings are lost; never unless given.
         rebind: Option<Unit<Duration>>,
-        /// What becomes of packets to a port without a mapping; dropped unless given.
+        /// Treatment of packets to a port without a mapping; dropped unless given.
         #[serde(default)]
         unmapped: UnmappedName,
-        /// Where it stands.
+        /// Position on the path.
         #[serde(default)]
         end: EndName,
     },
-    /// Swallows large packets without a word.
+    /// Drops large packets without an ICMP error.
     MtuBlackhole {
-        /// The largest IP packet that passes; 1280B unless given.
+        /// Largest IP packet that passes; 1280B unless given.
         size: Option<Unit<Bytes>>,
-        /// From when on; from the beginning unless given.
+        /// Time from which packets are dropped; the beginning unless given.
         from: Option<Unit<Duration>>,
-        /// Which way the packets travel.
+        /// Direction of the packets.
         direction: Option<DirectionName>,
-        /// Where it stands.
+        /// Position on the path.
         #[serde(default)]
         end: EndName,
     },
     /// Drops SYNs that carry an MPTCP option.
     DropSyn {
-        /// Which one; mp-capable unless given.
+        /// The option; mp-capable unless given.
         #[serde(default)]
         option: SynOptionName,
-        /// Where it stands.
+        /// Position on the path.
         #[serde(default)]
         end: EndName,
     },
-    /// Does something to single segments, named by their numbers: counted from 0 in each direction.
+    /// Treats single segments, given by their numbers: counted from 0 in each direction.
     Faults {
-        /// Lost.
+        /// Segments that are lost.
         #[serde(default)]
         drop: Vec<u64>,
-        /// Arrive twice.
+        /// Segments that arrive twice.
         #[serde(default)]
         duplicate: Vec<u64>,
-        /// Come after the next one.
+        /// Segments that arrive after the next one.
         #[serde(default)]
         swap: Vec<u64>,
-        /// Come after `wait`.
+        /// Segments that are delayed by `wait`.
         #[serde(default)]
         delay: Vec<u64>,
-        /// The time that a delayed segment is held, and a swapped one that none follows; 3s unless given.
+        /// Delay of a segment in `delay`, and of one in `swap` that no other follows; 3s unless given.
         wait: Option<Unit<Duration>>,
         /// The direction of the segments.
         direction: Option<DirectionName>,
-        /// Where it stands.
+        /// Position on the path.
         #[serde(default)]
         end: EndName,
     },
 }
 
-/// Where a middlebox stands.
+/// Position of a middlebox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndName {
@@ -161,12 +161,12 @@ pub enum StrippedName {
     Syn,
     /// SYN/ACK.
     SynAck,
-    /// The third of the handshake.
+    /// Third segment of the handshake.
     ThirdAck,
-    /// All.
+    /// All segments.
     #[default]
     All,
-    /// All but those of the handshake.
+    /// All segments but those of the handshake.
     AfterHandshake,
 }
 
@@ -174,7 +174,7 @@ pub enum StrippedName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StrippedOptionsName {
-    /// All of MPTCP.
+    /// All MPTCP options.
     #[default]
     Mptcp,
     /// DSS.
@@ -189,18 +189,18 @@ pub enum StrippedOptionsName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SplitName {
-    /// Each.
+    /// Every piece.
     #[default]
     Copied,
-    /// The first.
+    /// The first piece.
     First,
 }
 
-/// What becomes of packets without a mapping.
+/// Treatment of packets without a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnmappedName {
-    /// Dropped in silence.
+    /// Dropped silently.
     #[default]
     Dropped,
     /// Answered with a RST.

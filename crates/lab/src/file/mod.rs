@@ -1,6 +1,6 @@
-//! A scenario file as it is written: its tables and keys. The JSON schema is made from these types and their comments.
+//! Scenario file as written: its tables and keys. The JSON schema is made from these types and their comments.
 //!
-//! What the types cannot say (of `rate` and `down` only one, a `via` that names a link) is checked when the file is
+//! Constraints between keys (only one of `rate` and `down`; a `via` must name a link) are checked when the file is
 //! resolved.
 
 mod buffer;
@@ -23,38 +23,38 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// An Anabranch scenario: paths, hosts, what is sent, and what happens meanwhile.
+/// An Anabranch scenario: paths, hosts, workloads, and changes during the run.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[schemars(rename = "Scenario")]
 pub struct File {
-    /// One line on what this is for.
+    /// Purpose of the scenario, in one line.
     pub about: Option<String>,
-    /// Every TCP segment travels as the bytes of a packet; false unless given. Results are the same.
+    /// Encodes and parses every TCP segment as the bytes of a packet; false unless given. Results are the same.
     pub codec: Option<bool>,
-    /// How many clients there are; 1 unless given. Each has a server and copies of all paths, links and workloads of its own,
-    /// which draw from streams of their own; changes are the same for all. Results add up.
+    /// Number of clients; 1 unless given. Each has its own server and its own copies of all paths, links and workloads,
+    /// which draw from random streams of their own. Changes are the same for all. Results add up.
     pub clients: Option<At<usize>>,
     /// The paths between the hosts, by name.
     pub path: BTreeMap<String, At<PathTable>>,
     /// Links that several paths cross, by name.
     #[serde(default)]
     pub link: BTreeMap<String, At<LinkTable>>,
-    /// Both hosts.
+    /// Settings of both hosts.
     #[serde(default)]
     pub host: HostTable,
-    /// The host that opens connections, where it differs from `host`.
+    /// Settings of the host that opens connections, where they differ from `host`.
     #[serde(default)]
     pub client: HostTable,
-    /// The host that accepts connections, where it differs from `host`.
+    /// Settings of the host that accepts connections, where they differ from `host`.
     #[serde(default)]
     pub server: HostTable,
-    /// What is sent.
+    /// Data that is sent.
     pub workload: Vec<At<WorkloadTable>>,
-    /// What happens to links and policies in the course of the run.
+    /// Changes to links and policies during the run.
     #[serde(default)]
     pub change: Vec<At<ChangeTable>>,
-    /// How often and how long it is run.
+    /// Seed, repetitions, duration and measurements.
     #[serde(default)]
     pub run: RunTable,
 }
@@ -63,40 +63,40 @@ pub struct File {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PathTable {
-    /// Both directions; or else `down` and `up`.
+    /// Rate of both directions; or else `down` and `up`.
     pub rate: Option<Of<Speed>>,
-    /// From server to client.
+    /// Rate from server to client.
     pub down: Option<Of<Speed>>,
-    /// From client to server.
+    /// Rate from client to server.
     pub up: Option<Of<Speed>>,
-    /// One way; or else `rtt`.
+    /// One-way delay; or else `rtt`.
     pub delay: Option<Of<Duration>>,
-    /// There and back.
+    /// Round-trip delay.
     pub rtt: Option<Of<Duration>>,
-    /// Each packet is delayed further by up to this, evenly.
+    /// Maximum of an additional delay of each packet, drawn uniformly from 0.
     pub jitter: Option<Of<Duration>>,
-    /// Whether jitter may reorder packets; false unless given.
+    /// Jitter may reorder packets; false unless given.
     pub jitter_reorders: Option<bool>,
-    /// Loss, both ways unless `loss-up` is given.
+    /// Loss in both directions, or only from server to client if `loss-up` is given.
     pub loss: Option<At<Loss>>,
     /// Loss from client to server.
     pub loss_up: Option<At<Loss>>,
-    /// What the queue of each direction holds; 100p unless given.
+    /// Capacity of the queue in each direction; 100p unless given.
     pub queue: Option<Of<Queue>>,
     /// Packets under delay count as queued, as with the limit of Linux' netem; needs a queue in packets. False unless
     /// given.
     pub queue_counts_delay: Option<At<bool>>,
-    /// Some packets fall behind.
+    /// Delays some packets so that later ones overtake them.
     pub reorder: Option<ReorderTable>,
-    /// How likely a packet arrives twice.
+    /// Probability that a packet arrives twice.
     pub duplicate: Option<Of<Share>>,
-    /// How likely a packet arrives damaged.
+    /// Probability that a packet arrives damaged.
     pub corrupt: Option<Of<Share>>,
-    /// The rate of the hosts' network interface on this path, before the path's own links: enables TCP Small Queues.
+    /// Rate of the hosts' network interface on this path, before the path's own links. Enables TCP Small Queues.
     pub nic: Option<Of<Rate>>,
-    /// The name of a `[link.NAME]` that this path crosses too.
+    /// Name of a `[link.NAME]` that this path crosses too.
     pub via: Option<At<String>>,
-    /// What is drawn anew in the course of the run.
+    /// Properties drawn at random during the run.
     pub vary: Option<At<VaryTable>>,
     /// Used only when no other path works.
     pub backup: Option<bool>,
@@ -105,21 +105,21 @@ pub struct PathTable {
     pub middlebox: Vec<At<MiddleboxTable>>,
 }
 
-/// What of a path is drawn from the seed of the run, evenly between two bounds: the same for whatever is compared. Both directions
-/// are alike; what is not given here stays as the path has it, and a queue in bandwidth-delay products stays that of the path's own
-/// rate and delay.
+/// Properties of a path that are drawn from the seed of the run, uniformly between two bounds. All candidates of a
+/// comparison meet the same draws. Both directions are alike. A key that is not given keeps the path's value; a queue
+/// in bandwidth-delay products stays that of the path's own rate and delay.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct VaryTable {
-    /// Rate and delay are drawn anew this often; once, at the beginning of the run, unless given.
+    /// Interval between draws of rate and delay; one draw at the beginning of the run unless given.
     pub every: Option<Of<Duration>>,
-    /// Least and most, in place of `rate`.
+    /// Minimum and maximum rate, in place of `rate`.
     pub rate: Option<Bounds<Rate>>,
-    /// One way, least and most; or else `rtt`.
+    /// Minimum and maximum one-way delay; or else `rtt`.
     pub delay: Option<Bounds<Duration>>,
-    /// There and back, least and most.
+    /// Minimum and maximum round-trip delay.
     pub rtt: Option<Bounds<Duration>>,
-    /// Least and most, drawn once per run, in place of `loss`.
+    /// Minimum and maximum loss, drawn once per run, in place of `loss`.
     pub loss: Option<Bounds<Share>>,
 }
 
@@ -127,36 +127,36 @@ pub struct VaryTable {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LinkTable {
-    /// Both directions; or else `down` and `up`.
+    /// Rate of both directions; or else `down` and `up`.
     pub rate: Option<Of<Speed>>,
-    /// From server to client.
+    /// Rate from server to client.
     pub down: Option<Of<Speed>>,
-    /// From client to server.
+    /// Rate from client to server.
     pub up: Option<Of<Speed>>,
-    /// One way; none unless given.
+    /// One-way delay; none unless given.
     pub delay: Option<Of<Duration>>,
-    /// Loss, both ways unless `loss-up` is given.
+    /// Loss in both directions, or only from server to client if `loss-up` is given.
     pub loss: Option<At<Loss>>,
     /// Loss from client to server.
     pub loss_up: Option<At<Loss>>,
-    /// What the queue of each direction holds, in packets or bytes; 100p unless given.
+    /// Capacity of the queue in each direction, in packets or bytes; 100p unless given.
     pub queue: Option<Of<Queue>>,
     /// Packets under delay count as queued, as with the limit of Linux' netem; needs a queue in packets. False unless
     /// given.
     pub queue_counts_delay: Option<At<bool>>,
 }
 
-/// Packets that fall behind.
+/// Reordering by an additional delay of some packets.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ReorderTable {
-    /// How likely.
+    /// Probability that a packet is delayed.
     pub probability: Of<Share>,
-    /// By how much.
+    /// Additional delay.
     pub delay: Of<Duration>,
 }
 
-/// A host: the profile it starts from, single knobs, buffers and policies.
+/// A host: its profile, single settings, buffers and policies.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HostTable {
@@ -165,41 +165,41 @@ pub struct HostTable {
     pub profile: Option<At<String>>,
     /// Scheduler: chooses a subflow for each segment; the profile's unless given.
     pub scheduler: Option<At<Policy>>,
-    /// How much may be in flight.
+    /// Congestion control: limits the data in flight; the profile's unless given.
     pub congestion: Option<At<Policy>>,
-    /// How the peer's window is shared out among subflows.
+    /// Window policy: divides the peer's receive window among subflows; the profile's unless given.
     pub window: Option<At<Policy>>,
-    /// Which path an ACK takes.
+    /// ACK path policy: chooses the path of each ACK; the profile's unless given.
     pub ack_path: Option<At<Policy>>,
-    /// Pure ACKs may take another subflow's path, with addresses rewritten, if both hosts have this: what the ACK paths fixed
-    /// and probed need. Not part of MPTCP; false unless given.
+    /// Pure ACKs may take another subflow's path, with addresses rewritten, if both hosts have this. The ACK paths
+    /// fixed and probed need it. Not part of MPTCP; false unless given.
     pub ack_rewrite: Option<bool>,
-    /// Every sixteenth ACK keeps its own path all the same, and all do where the other path loses them; true unless given. Without
-    /// it an ACK path that dies silences the other subflows until the policy leaves it, as in the paper.
+    /// Every sixteenth ACK keeps its own path, and all do where the other path loses them; true unless given. If false,
+    /// as in the paper, an ACK path that dies silences the other subflows until the policy leaves it.
     pub ack_caution: Option<bool>,
     /// Reinjection policy: repeats bytes in flight on another subflow; the profile's unless given.
     pub reinjection: Option<At<Policy>>,
-    /// First-path policy: chooses the path on which a connection begins. The client's counts; the profile's unless
-    /// given.
+    /// First-path policy: chooses the path on which a connection begins. Only the client's has an effect; the profile's
+    /// unless given.
     pub first_path: Option<At<Policy>>,
-    /// Bytes written and not yet acknowledged, per connection; 6MiB unless given, and not less than the other host's
-    /// receive buffer, as RFC 8684 §3.3.5 wants it.
+    /// Bytes written and not yet acknowledged, per connection; 6MiB unless given, and at least the other host's receive
+    /// buffer (RFC 8684 §3.3.5).
     pub send_buffer: Option<Of<Bytes>>,
-    /// Bytes received and not yet read, per connection: of a fixed size, or one that tunes itself.
+    /// Bytes received and not yet read, per connection: a fixed size, or a table for a buffer that tunes itself.
     pub receive_buffer: Option<At<ReceiveBuffer>>,
-    /// False for plain TCP.
+    /// Uses MPTCP; false for plain TCP.
     pub multipath: Option<bool>,
-    /// Subflows per connection.
+    /// Maximum number of subflows per connection.
     pub max_subflows: Option<At<usize>>,
-    /// The client joins from every address of its own to every address of the server.
+    /// The client joins from each of its addresses to each address of the server.
     pub full_mesh: Option<bool>,
-    /// Further addresses are announced (ADD_ADDR).
+    /// Announces further addresses (ADD_ADDR).
     pub announce: Option<bool>,
-    /// DSS checksums, which show what altered payload on the way; used if either host has them.
+    /// DSS checksums, which reveal altered payload. Used if either host has them.
     pub dss_checksum: Option<bool>,
-    /// The path of a dead subflow is tried again after this; or false.
+    /// Time after which the path of a dead subflow is tried again; or false.
     pub rejoin: Option<OrOff>,
-    /// How many addresses the server has; the client has one per path.
+    /// Number of the server's addresses; the client has one per path.
     pub addresses: Option<At<usize>>,
     /// The MSS option in bytes: 1460 in packets of 1500.
     pub mss: Option<At<u16>>,
@@ -217,55 +217,54 @@ pub struct HostTable {
     pub tlp: Option<bool>,
     /// Early retransmit.
     pub early_retransmit: Option<bool>,
-    /// ACKs wait at most this long; or false.
+    /// Maximum delay of an ACK; or false.
     pub delayed_ack: Option<OrOff>,
-    /// Segments acknowledged at once at the start.
+    /// Number of segments at the start that are acknowledged at once.
     pub quick_acks: Option<u32>,
-    /// Short segments wait for an ACK.
+    /// Nagle's algorithm: short segments wait for an ACK.
     pub nagle: Option<bool>,
-    /// The rule for the retransmission timeout.
+    /// Rule for the retransmission timeout.
     pub rto: Option<RtoName>,
-    /// Its floor: under `rfc6298` and `mptcp-ns3` of the whole timeout, under `linux` of its variance term.
+    /// Minimum of the timeout: under `rfc6298` and `mptcp-ns3` of the whole, under `linux` of its variance term.
     pub min_rto: Option<Of<Duration>>,
-    /// The timeout before the first RTT sample.
+    /// Timeout before the first RTT sample.
     pub initial_rto: Option<Of<Duration>>,
-    /// The longest timeout.
+    /// Maximum timeout.
     pub max_rto: Option<Of<Duration>>,
-    /// The window shrinks in idle times.
+    /// The congestion window shrinks in idle times.
     pub idle_restart: Option<bool>,
-    /// The window grows only while it is the limit.
+    /// The congestion window grows only while it limits sending.
     pub cwnd_limited_check: Option<bool>,
-    /// TCP Small Queues: how much time's worth may wait at the first hop; or false.
+    /// TCP Small Queues: maximum data waiting at the first hop, as a time at the pacing rate; or false.
     pub tsq: Option<OrOff>,
-    /// Full segments that may wait at the first hop whatever `tsq` says: 2, under linux-4.1 3, under linux-3.14 57.
+    /// Minimum of the TCP Small Queues limit in full segments: 2, under linux-4.1 3, under linux-3.14 57.
     pub tsq_segments: Option<At<u32>>,
     /// Growth of a receive buffer that tunes itself: proportional, under linux-4.1 and linux-3.14 stepwise.
     pub receive_tuning: Option<ReceiveTuningName>,
-    /// Share of the receive buffer that is window, as Linux' tcp_adv_win_scale: 1 half of it, 2 three quarters, -2 a
-    /// quarter. All of it unless given, under linux-4.1 and linux-3.14 half.
+    /// Share of the receive buffer that is offered as window, as Linux' tcp_adv_win_scale: 1 half of it, 2 three
+    /// quarters, -2 a quarter. All of it unless given, under linux-4.1 and linux-3.14 half.
     pub adv_win_scale: Option<At<i8>>,
-    /// The slow-start threshold of new subflows in segments, as remembered from earlier connections; none unless given.
+    /// Slow-start threshold of new subflows in segments, as remembered from earlier connections; none unless given.
     pub initial_ssthresh: Option<At<u32>>,
-    /// A subflow begins with the slow-start threshold and the path's rate that an earlier one of its connection left on
-    /// its path (RFC 9040). False.
+    /// A subflow begins with the slow-start threshold and the path's rate that an earlier subflow of its connection
+    /// left on its path (RFC 9040). False unless given.
     pub temporal_sharing: Option<bool>,
-    /// End of slow start before a loss: in CUBIC eighth, under linux-3.14 sixteenth, off under all but Linux; or
-    /// plus-plus in all.
+    /// Early end of slow start: in CUBIC eighth, under linux-3.14 sixteenth, off under all but Linux; or plus-plus in
+    /// all.
     pub hystart: Option<HyStartName>,
-    /// Proportional rate reduction (RFC 6937): the window falls in the course of a fast recovery rather than at its
-    /// beginning. True, false under all but Linux.
+    /// Proportional rate reduction (RFC 6937): the window falls during a fast recovery rather than at its beginning.
+    /// True, false under all but Linux.
     pub prr: Option<bool>,
-    /// Fall of the window on a loss: standard, under mptcp-ns3 halve.
+    /// Reduction of the window on a loss: standard, under mptcp-ns3 halve.
     pub loss_response: Option<LossResponseName>,
-    /// Without SACK, a third duplicate ACK and a timeout repeat one segment each, and nothing else does. False, under
-    /// mptcp-ns3 true.
+    /// Without SACK, only a third duplicate ACK and a timeout retransmit, one segment each. False, under mptcp-ns3
+    /// true.
     pub single_repair: Option<bool>,
-    /// Data ahead of the stream is not acknowledged on its subflow until the stream has caught up. False, under
-    /// mptcp-ns3 true.
+    /// A subflow acknowledges data only when all data before it in the stream has arrived. False, under mptcp-ns3 true.
     pub coupled_acks: Option<bool>,
-    /// How often a SYN is repeated.
+    /// Number of times that a SYN is repeated.
     pub syn_retries: Option<u32>,
-    /// Timeouts in a row that kill a subflow.
+    /// Number of timeouts in a row that kill a subflow.
     pub max_consecutive_rtos: Option<u32>,
 }
 
@@ -273,16 +272,16 @@ pub struct HostTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RtoName {
-    /// SRTT and a variance term with a floor of its own.
+    /// SRTT plus a variance term that has its own minimum.
     Linux,
-    /// RFC 6298 with a floor on the whole.
+    /// RFC 6298 with a minimum of the whole timeout.
     Rfc6298,
-    /// Twice the RTT while it is steady, with a floor on the whole.
+    /// Twice the RTT while it is steady, with a minimum of the whole timeout.
     MptcpNs3,
 }
 
 impl RtoName {
-    /// As it is written.
+    /// Returns the name used in scenario files.
     pub const fn name(self) -> &'static str {
         match self {
             RtoName::Linux => "linux",
@@ -296,28 +295,27 @@ impl RtoName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiveTuningName {
-    /// Ahead by twice the relative growth of what is read in a round trip (Linux 4.16 and later).
+    /// Grows by twice the relative growth of the amount read per round trip (Linux 4.16 and later).
     Proportional,
-    /// Half as much again if a quarter more is read in a round trip, twice as much if half more is (Linux 3.14 to
-    /// 4.15).
+    /// Grows by half if a quarter more is read in a round trip, doubles if half more is (Linux 3.14 to 4.15).
     Stepwise,
 }
 
-/// Fall of the congestion window on a loss.
+/// Reduction of the congestion window on a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossResponseName {
-    /// As congestion control says, from what was in flight where the window was no limit; to one segment on a timeout
-    /// (RFC 5681).
+    /// Reduces as the congestion control says, from the data in flight if the window was no limit; to one segment on a
+    /// timeout (RFC 5681).
     Standard,
     /// As `standard`, but always from the window (Linux).
     Linux,
-    /// To half of it on a fast retransmit and on each timeout; slow start does not come back.
+    /// Halves the window on a fast retransmit and on each timeout, without a new slow start.
     Halve,
 }
 
 impl HyStartName {
-    /// As it is written.
+    /// Returns the name used in scenario files.
     pub const fn name(self) -> &'static str {
         match self {
             HyStartName::Off => "off",
@@ -329,7 +327,7 @@ impl HyStartName {
 }
 
 impl ReceiveTuningName {
-    /// As it is written.
+    /// Returns the name used in scenario files.
     pub const fn name(self) -> &'static str {
         match self {
             ReceiveTuningName::Proportional => "proportional",
@@ -339,7 +337,7 @@ impl ReceiveTuningName {
 }
 
 impl LossResponseName {
-    /// As it is written.
+    /// Returns the name used in scenario files.
     pub const fn name(self) -> &'static str {
         match self {
             LossResponseName::Standard => "standard",
@@ -349,102 +347,103 @@ impl LossResponseName {
     }
 }
 
-/// HyStart, by the share of the least RTT that the RTT must rise.
+/// HyStart, by the rise of the RTT over its minimum that ends slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HyStartName {
-    /// Slow start ends by a loss.
+    /// Only a loss ends slow start.
     Off,
-    /// A sixteenth (Linux before 3.19).
+    /// A sixteenth of the minimum RTT (Linux before 3.19).
     Sixteenth,
-    /// An eighth (Linux 3.19 and later).
+    /// An eighth of the minimum RTT (Linux 3.19 and later).
     Eighth,
-    /// HyStart++ (RFC 9406): an eighth over the round trip before, and a slower slow start first. For all congestion
-    /// control that is not model-based.
+    /// HyStart++ (RFC 9406): an eighth above the round trip before, with a slower slow start first. For every
+    /// congestion control that is not model-based.
     PlusPlus,
 }
 
-/// Something that is sent. Which keys there are depends on `kind`.
+/// A workload. Its keys depend on `kind`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct WorkloadTable {
-    /// What kind of workload.
+    /// Kind of workload.
     pub kind: WorkloadKind,
-    /// down (from server to client) unless given.
+    /// Direction of the data; down (from server to client) unless given.
     pub direction: Option<At<DirectionName>>,
-    /// When it begins; 0s unless given.
+    /// Time at which it begins; 0s unless given.
     pub start: Option<Of<Duration>>,
-    /// bulk, tcp: for how long. interactive: of a generated session; 60s unless given.
+    /// bulk, tcp: duration. interactive: duration of a generated session; 60s unless given.
     pub duration: Option<Of<Duration>>,
-    /// files, bursts, tcp: of each.
+    /// files, bursts, tcp: size of each transfer.
     pub size: Option<Of<Bytes>>,
-    /// files, bursts: how many; 1 unless given.
+    /// files, bursts: number of transfers; 1 unless given.
     pub count: Option<At<usize>>,
-    /// files: of each one, in place of `size` and `count`.
+    /// files: size of each file, in place of `size` and `count`.
     pub sizes: Option<At<Vec<Unit<Bytes>>>>,
     /// files: each on its own connection, without waiting for one another; all at once unless `interval` is given.
     pub concurrent: Option<At<bool>>,
-    /// files: one after the other on one connection; or, with `concurrent`, on connections over which `warm-up` has
-    /// gone before.
+    /// files: one after the other on one connection; or, with `concurrent`, each on a connection that carried `warm-up`
+    /// before.
     pub warm: Option<At<bool>>,
-    /// files: from the end of one, or of the warm-up of all, to the beginning of the next.
+    /// files: pause from the end of one, or of the warm-up of all, to the beginning of the next.
     pub think: Option<Of<Duration>>,
-    /// bursts, concurrent files: from the beginning of one to the beginning of the next; of files on average.
+    /// bursts, concurrent files: time from the beginning of one to the beginning of the next; of files on average.
     pub interval: Option<Of<Duration>>,
-    /// bursts, warm files: sent before the first one, over each connection, and not reported.
+    /// bursts, warm files: amount sent before the first one, over each connection; it is not reported.
     pub warm_up: Option<Of<Bytes>>,
-    /// web: what is loaded.
+    /// web: the page that is loaded.
     pub page: Option<At<PageSource>>,
-    /// web: http1 unless given.
+    /// web: protocol; http1 unless given.
     pub protocol: Option<At<ProtocolName>>,
-    /// web over http1: connections that may be open at once; 6 unless given.
+    /// web over http1: maximum number of open connections; 6 unless given.
     pub connections: Option<At<usize>>,
-    /// interactive: a file whose lines say when an object is asked for, in seconds after `start`, and its size in bytes; a generated
-    /// session unless given: every 3 s +/- 1 s 8 to 20 objects of 5 to 40 kB within 300 ms.
+    /// interactive: name of a file whose lines hold the time at which an object is requested, in seconds after `start`,
+    /// and its size in bytes. Unless given, a generated session: every 3 s +/- 1 s 8 to 20 objects of 5 to 40 kB within
+    /// 300 ms.
     pub trace: Option<At<String>>,
-    /// interactive: which session is generated; 1 unless given. All runs have the same one.
+    /// interactive: seed of the generated session; 1 unless given. All runs have the same session.
     pub trace_seed: Option<At<u64>>,
-    /// udp, tcp: the path it takes.
+    /// udp, tcp: path of the traffic.
     pub path: Option<At<String>>,
-    /// udp: while it is on.
+    /// udp: rate while it is on.
     pub rate: Option<Of<Rate>>,
     /// udp: size of a packet with its headers; 1500B unless given.
     pub packet: Option<Of<Bytes>>,
-    /// udp, concurrent files: how the gaps between packets, or between beginnings, are chosen; even unless given.
+    /// udp, concurrent files: distribution of the gaps between packets, or between beginnings; even unless given.
     pub spacing: Option<At<SpacingName>>,
-    /// udp: how long it is on, on average, before it is `off`; always unless given.
+    /// udp: mean time that it is on before it is `off`; always on unless given.
     pub on: Option<Of<Duration>>,
-    /// udp: how long it is off, on average, before it is `on` again.
+    /// udp: mean time that it is off before it is `on` again.
     pub off: Option<Of<Duration>>,
-    /// udp: how the times `on` and `off` are chosen; even unless given.
+    /// udp: distribution of the times `on` and `off`; even unless given.
     pub phases: Option<At<SpacingName>>,
-    /// udp: when it ends; with the run unless given.
+    /// udp: time at which it ends; the end of the run unless given.
     pub stop: Option<Of<Duration>>,
-    /// tcp: files of `size` back to back until the run ends.
+    /// tcp: sends files of `size` back to back until the run ends.
     pub repeat: Option<At<bool>>,
-    /// tcp: its congestion control; cubic unless given.
+    /// tcp: congestion control; cubic unless given.
     pub congestion: Option<At<Policy>>,
 }
 
-/// How objects of a page are fetched.
+/// Protocol that fetches the objects of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProtocolName {
     /// HTTP/1.1: several persistent connections, one request at a time on each.
     Http1,
-    /// HTTP/2: one connection, on which answers are interleaved frame by frame.
+    /// HTTP/2: one connection, on which responses are interleaved frame by frame.
     Http2,
 }
 
-/// Gaps between packets, or times on and off.
+/// Distribution of gaps between packets, or of times on and off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpacingName {
-    /// All alike.
+    /// All equal.
     Even,
-    /// Each drawn evenly between nothing and twice the mean.
+    /// Drawn uniformly between 0 and twice the mean.
     Uniform,
-    /// Each drawn from the exponential distribution; gaps are then those of a Poisson process.
+    /// Drawn from the exponential distribution: a Poisson process.
     Exponential,
 }
 
@@ -452,23 +451,23 @@ pub enum SpacingName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadKind {
-    /// As much as possible for a time.
+    /// As much data as possible for a time.
     Bulk,
     /// Files of given sizes.
     Files,
     /// Bursts on a warm connection.
     Bursts,
-    /// A web page, loaded once.
+    /// Web page, loaded once.
     Web,
-    /// Objects asked for as a user acts, over HTTP/2 on one connection that is open already.
+    /// Objects requested as a user acts, over HTTP/2 on one connection that is already open.
     Interactive,
-    /// On-off UDP beside the hosts under test.
+    /// On-off UDP cross traffic.
     Udp,
     /// Competing single-path TCP.
     Tcp,
 }
 
-/// Which way data goes.
+/// Direction of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DirectionName {
@@ -478,41 +477,41 @@ pub enum DirectionName {
     Up,
 }
 
-/// A change to the links of a path, or to the policies of the hosts, while the run goes on.
+/// A change to the links of a path, or to the policies of the hosts, during the run.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ChangeTable {
-    /// When.
+    /// Time of the change.
     pub at: Of<Duration>,
-    /// The path or shared link that changes.
+    /// Path or shared link that changes.
     pub path: Option<At<String>>,
     /// One direction only; both unless given.
     pub direction: Option<DirectionName>,
-    /// Another rate or trace.
+    /// New rate or trace.
     pub rate: Option<Of<Speed>>,
-    /// Another one-way delay.
+    /// New one-way delay.
     pub delay: Option<Of<Duration>>,
-    /// Another jitter.
+    /// New jitter.
     pub jitter: Option<Of<Duration>>,
-    /// Another loss.
+    /// New loss.
     pub loss: Option<At<Loss>>,
-    /// It dies or comes back.
+    /// New state of the link.
     pub state: Option<StateName>,
-    /// Whether the client's interface sees the carrier go and come (`state = "down"` and `"up"`); true unless given.
+    /// The client's interface sees the carrier go and come (`state = "down"` and `"up"`); true unless given.
     pub notify: Option<At<bool>>,
-    /// The host whose policies change; both unless given.
+    /// Host whose policies change; both unless given.
     pub host: Option<At<HostName>>,
-    /// Another scheduler, from here on.
+    /// New scheduler.
     pub scheduler: Option<At<Policy>>,
-    /// Another congestion control; the windows stay as they are.
+    /// New congestion control; the windows stay as they are.
     pub congestion: Option<At<Policy>>,
-    /// Another way to share out the peer's window.
+    /// New window policy: division of the peer's window among subflows.
     pub window: Option<At<Policy>>,
-    /// Another rule for the path of ACKs.
+    /// New ACK path policy.
     pub ack_path: Option<At<Policy>>,
-    /// Another rule for what is repeated on other subflows.
+    /// New reinjection policy.
     pub reinjection: Option<At<Policy>>,
-    /// Another rule for where connections begin from here on.
+    /// New first-path policy, for later connections.
     pub first_path: Option<At<Policy>>,
 }
 
@@ -520,57 +519,57 @@ pub struct ChangeTable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostName {
-    /// The one that opens connections.
+    /// Host that opens connections.
     Client,
-    /// The one that accepts them.
+    /// Host that accepts connections.
     Server,
 }
 
-/// Life and death of a link.
+/// State of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StateName {
-    /// The carrier goes: everything inside and everything sent is dropped.
+    /// The carrier goes: packets inside, and packets sent from now on, are dropped.
     Down,
     /// The carrier comes back.
     Up,
-    /// Packets leave and never arrive; nobody is told.
+    /// Packets leave and never arrive; the hosts get no notice.
     Blackhole,
-    /// All is as it was: the end of a black hole, and the carrier comes back if it had gone.
+    /// Ends a black hole, and brings back the carrier if it had gone.
     Restore,
 }
 
-/// How often and how long it is run, and what counts.
+/// Seed, repetitions, duration and measurements of the runs.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RunTable {
-    /// The seed of the first repetition, which fixes every draw; 1 unless given.
+    /// Seed of the first repetition, which fixes every draw; 1 unless given.
     pub seed: Option<u64>,
     /// Repetitions of a comparison, each with the next seed; 20 unless given.
     pub repeat: Option<At<usize>>,
-    /// A run ends here even if transfers are not through; 60s unless given.
+    /// Time at which a run ends even if transfers have not completed; 60s unless given.
     pub stop: Option<Of<Duration>>,
-    /// Each repetition begins at a moment of this span drawn from its seed, workloads and changes alike, so that
+    /// Each repetition begins at a time in this span drawn from its seed, workloads and changes alike, so that
     /// repetitions meet different parts of a recorded trace; 0s unless given.
     pub spread: Option<Of<Duration>>,
-    /// What ranks: page-load-time if there are web pages, else completion-time if there are files, bursts or
-    /// objects, goodput otherwise, unless given.
+    /// Measure that ranks; unless given, page-load-time if there are web pages, else completion-time if there are
+    /// files, bursts or objects, else goodput.
     pub measure: Option<At<MeasureName>>,
-    /// The path that is listed first; the first in the file unless given. The first subflow is there with the
-    /// first-path policy as-listed.
+    /// Path that is listed first; the first in the file unless given. The first subflow is there with the first-path
+    /// policy as-listed.
     pub primary: Option<At<String>>,
-    /// Schedulers that forecast are told the true mean loss rate of each path.
+    /// Gives the true mean loss rate of each path to schedulers that forecast.
     pub loss_oracle: Option<bool>,
-    /// The state of the run is noted this often and kept as series: what is acknowledged, out of order, buffered, and each path's
-    /// bytes, congestion windows and queue.
+    /// Interval at which the state of the run is sampled and kept as series: bytes acknowledged, out of order and
+    /// buffered, and each path's bytes, congestion windows and queue.
     pub sample: Option<Of<Duration>>,
     /// Spans of the run over which goodput is measured as well, each from and to: [["5s", "60s"]].
     pub windows: Option<Vec<Bounds<Duration>>>,
-    /// Which path each segment took when it was first sent is kept as a text.
+    /// Keeps as a text the path on which each segment was first sent.
     pub decisions: Option<bool>,
 }
 
-/// What can rank schedulers.
+/// Measures that can rank schedulers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MeasureName {
@@ -578,12 +577,12 @@ pub enum MeasureName {
     CompletionTime,
     /// Payload bits per second, all transfers together; more is better.
     Goodput,
-    /// Mean time from the first request of a page until all of it is there and processed; less is better.
+    /// Mean time from the first request of a page until all of it has arrived and is processed; less is better.
     PageLoadTime,
 }
 
 impl MeasureName {
-    /// In words.
+    /// Returns the measure in words.
     pub const fn name(self) -> &'static str {
         match self {
             MeasureName::CompletionTime => "completion time",

@@ -1,4 +1,4 @@
-//! `page`: a site, a file, or a table to generate one from.
+//! `page`: the name of a site or file, or a table to generate a page from.
 
 use super::value::Unit;
 use anabranch_units::{Bytes, Duration};
@@ -7,31 +7,30 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value::Map
 use std::borrow::Cow;
 use std::fmt;
 
-/// Where a page comes from.
+/// Source of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PageSource {
-    /// A site by its name, or a file.
+    /// Name of a site or of a file.
     Named(String),
-    /// Generated.
+    /// Table from which a page is generated.
     Generated(PageTable),
 }
 
-/// A page to be generated: log-normal sizes (sigma 1.5) scaled to the total. In a tree of three levels with 20 ms of
-/// processing from one to the next; or, with `wave` and `computation`, as a dependency graph of waves.
+/// A generated page: log-normal sizes (sigma 1.5) scaled to the total. Objects form a tree of three levels with 20 ms
+/// of processing from one to the next; or, with `wave` and `computation`, a dependency graph of waves.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PageTable {
-    /// How many.
+    /// Number of objects.
     pub objects: usize,
-    /// All of them together.
+    /// Size of all objects together.
     pub total: Unit<Bytes>,
-    /// Which one; 1 unless given. All runs have the same one.
+    /// Seed of the page; 1 unless given. All runs have the same page.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Objects of a wave: each waits for one of the wave before. With `computation`.
+    /// Number of objects of a wave: each waits for one of the wave before. Needs `computation`.
     pub wave: Option<usize>,
-    /// The mean of the exponential time from the end of an object to the requests of those that wait for it. With
-    /// `wave`.
+    /// Mean of the exponential time from the end of an object to the requests of those that wait for it. Needs `wave`.
     pub computation: Option<Unit<Duration>>,
 }
 

@@ -1,4 +1,4 @@
-//! A policy as a scenario names it: `"ecf"`, `"ecf:beta=0.25"`, or `{ name = "ecf", beta = 0.25 }`.
+//! Policy as written in a scenario: `"ecf"`, `"ecf:beta=0.25"`, or `{ name = "ecf", beta = 0.25 }`.
 
 use super::value::At;
 use crate::error::Problem;
@@ -12,14 +12,14 @@ use std::fmt;
 /// A policy by name, with the parameters that differ from its defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// Its name in the registry.
+    /// Name in the registry.
     pub name: String,
-    /// What is set.
+    /// Parameters that are set.
     pub parameters: BTreeMap<String, Value>,
 }
 
 impl Policy {
-    /// With all defaults.
+    /// Returns a policy with all parameters at their defaults.
     pub fn named(name: &str) -> Self {
         Policy { name: name.to_owned(), parameters: BTreeMap::new() }
     }

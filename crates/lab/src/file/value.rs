@@ -1,4 +1,4 @@
-//! The values of a scenario file, each with its place in the file.
+//! Values of a scenario file, each with its place in the file.
 
 use crate::quantity::{self, Queue, Refusal};
 use anabranch_units::{Bytes, Duration, Rate};
@@ -10,43 +10,43 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use toml::Spanned;
 
-/// A value and where it stands.
+/// A value with its place in the file.
 #[derive(Clone, Debug)]
 pub struct At<T> {
-    /// Bytes from the start of the file; beyond its end, in a `--set`.
+    /// Place in bytes from the start of the file; beyond its end for a `--set`.
     pub span: Range<usize>,
-    /// What stands there.
+    /// The value.
     pub value: T,
 }
 
-/// A quantity with its unit, and where it stands.
+/// Quantity with its unit and its place in the file.
 pub type Of<T> = At<Unit<T>>;
 
 /// Two quantities that bound something.
 pub type Bounds<T> = At<[Unit<T>; 2]>;
 
-/// A value that is written as text with a unit.
+/// Value written as text with a unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit<T>(pub T);
 
-/// A value that is written as text, such as `"10ms"`.
+/// Value written as text, such as `"10ms"`.
 pub trait Quantity: Sized {
-    /// Its name in the JSON schema.
+    /// Name in the JSON schema.
     const NAME: &'static str;
-    /// What it is, with examples.
+    /// Description with examples.
     const ABOUT: &'static str;
-    /// What it looks like: an ECMA 262 regular expression.
+    /// ECMA 262 regular expression that the text matches.
     const PATTERN: &'static str;
-    /// Reads it.
+    /// Parses the text.
     fn parse(text: &str) -> Result<Self, Refusal>;
 }
 
-/// How fast a link is.
+/// Rate of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Speed {
-    /// Always as fast.
+    /// Constant rate.
     Rate(Rate),
-    /// As the file of this name has recorded it.
+    /// Name of the file with a recorded trace.
     Trace(String),
 }
 
@@ -54,7 +54,7 @@ pub enum Speed {
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Share(pub f64);
 
-/// A span of time, or never.
+/// Span of time, or `None` if written as `false`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OrOff(pub Option<Duration>);
 
@@ -175,7 +175,7 @@ impl<T: Quantity> Visitor<'_> for TextVisitor<T> {
     }
 }
 
-/// The two parts of a refusal travel through serde as two lines.
+/// Encodes the two parts of a refusal as two lines, in which they pass through serde.
 pub(crate) fn refused<E: Error>(refusal: Refusal) -> E {
     E::custom(format_args!("{}\n{}", refusal.problem, refusal.accepted))
 }
@@ -221,12 +221,12 @@ impl Visitor<'_> for OrOffVisitor {
     }
 }
 
-/// Which packets are lost.
+/// Model of packet loss.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loss {
-    /// Each with this probability.
+    /// Each packet with this probability.
     Bernoulli(f64),
-    /// As a table says.
+    /// Model given by a table.
     Table(LossTable),
 }
 
@@ -237,9 +237,9 @@ pub enum LossTable {
     /// Two states, each with its own loss (Gilbert 1960, Elliott 1963).
     #[serde(rename_all = "kebab-case")]
     GilbertElliott {
-        /// Probability of turning from good to bad after a packet.
+        /// Probability of a change from good to bad after a packet.
         p_good_bad: Unit<Share>,
-        /// Probability of turning from bad to good after a packet.
+        /// Probability of a change from bad to good after a packet.
         p_bad_good: Unit<Share>,
         /// Loss in the good state; 0% unless given.
         #[serde(default = "no_loss")]
@@ -248,9 +248,9 @@ pub enum LossTable {
         #[serde(default = "all_lost")]
         loss_bad: Unit<Share>,
     },
-    /// Exactly these packets, counted from 0.
+    /// Exactly these packets.
     List {
-        /// Their numbers.
+        /// Numbers of the packets, counted from 0.
         packets: Vec<u64>,
     },
 }
