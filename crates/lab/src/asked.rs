@@ -1,4 +1,4 @@
-//! Answers of a run's schedulers, one by one, as they gave them: before the engine checked them.
+//! Decisions of a run's schedulers as they were returned, before the engine checked them.
 
 use anabranch_engine::{Factory, Switch};
 use anabranch_policy::registry::Built;
@@ -9,26 +9,28 @@ use anabranch_units::{Bytes, Instant, Seed};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An answer of a scheduler.
+/// A decision of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The host whose data it is about.
+    /// Host whose data it is about.
     pub host: Host,
-    /// The connection: how many of that host had made their schedulers before. A switch of the scheduler makes another.
+    /// Connection: number of connections of that host whose scheduler was made earlier. A switch of the scheduler makes
+    /// another.
     pub connection: usize,
-    /// Time at which it was asked.
+    /// Time of the call.
     pub at: Instant,
-    /// Its answer.
+    /// The decision.
     pub decision: Decision,
     /// Bytes that no subflow had sent.
     pub unsent: Bytes,
-    /// The part of them that the peer's window admitted.
+    /// Part of `unsent` that the peer's window admitted.
     pub sendable: Bytes,
-    /// Bytes from the first unacknowledged one to the beginning of a copy; `None` of one that begins before.
+    /// Distance in bytes from the first unacknowledged byte to the beginning of a copy; `None` for a copy that begins
+    /// before it.
     pub copy_from: Option<u64>,
 }
 
-/// Answers of schedulers, in the order in which they were asked.
+/// Decisions of schedulers, in the order of the calls.
 #[derive(Clone, Default)]
 pub(crate) struct Answers(Arc<Mutex<Noted>>);
 
@@ -39,7 +41,7 @@ struct Noted {
 }
 
 impl Answers {
-    /// Lays itself around all schedulers of `spec`, which decide as before.
+    /// Wraps all schedulers of `spec`. They decide as before.
     pub(crate) fn note(&self, spec: &mut Spec) {
         for (host, of) in [(Host::Client, &mut spec.client), (Host::Server, &mut spec.server)] {
             of.policies.scheduler = self.around(host, &of.policies.scheduler);
@@ -48,7 +50,7 @@ impl Answers {
         spec.switches = switches.into_iter().flat_map(|timed| self.around_switch(timed)).collect();
     }
 
-    /// One that is of both hosts becomes one for each.
+    /// Splits a switch of both hosts into one for each.
     fn around_switch(&self, timed: TimedSwitch) -> Vec<TimedSwitch> {
         let Switch::Scheduler(factory) = &timed.switch else { return vec![timed] };
         let hosts = timed.host.map_or_else(|| vec![Host::Client, Host::Server], |host| vec![host]);
@@ -71,11 +73,11 @@ impl Answers {
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Noted) -> T) -> T {
-        // A run that broke in the middle of a note is not read.
+        // A run that panicked while noting an answer is discarded, so the lock may be poisoned.
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// All that was answered.
+    /// Takes all decisions noted so far.
     pub(crate) fn take(&self) -> Vec<Answer> {
         self.with(|noted| std::mem::take(&mut noted.answers))
     }
@@ -122,12 +124,12 @@ mod tests {
     #[test]
     fn all_answers_are_noted_and_nothing_changes() {
         let set = |scheduler: &str| {
-            // A switch of both hosts makes their schedulers anew.
+            // A switch of both hosts makes both schedulers anew.
             let switch = format!("change=[{{ at = \"0.2s\", scheduler = \"{scheduler}\" }}]");
             let sets = [format!("host.scheduler={scheduler}"), switch, "run.spread=0s".to_owned()];
             Scenario::load(&Arc::new(Catalogue::default()), "wlan-lte", &sets).expect("it is shipped")
         };
-        // peekaboo draws from its seed, redundant is asked for copies: each method must reach it.
+        // Peekaboo draws from its seed, and redundant is asked for copies: the wrapper must forward each method.
         for scheduler in ["min-rtt", "peekaboo", "redundant", "blest"] {
             let scenario = set(scheduler);
             let plain = run(&scenario, 3, &Keep::default()).expect("it runs");

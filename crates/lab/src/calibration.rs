@@ -1,37 +1,37 @@
-//! Simulator, testbed and kernel: completion times of the same transfers side by side.
+//! Calibration: completion times of the same transfers in the simulator, on the testbed and in the kernel.
 
 use crate::stats::Estimate;
 use serde::Serialize;
 use std::time::Duration;
 
-/// What all runs of a calibration came to.
+/// Results of all runs of a calibration.
 #[derive(Clone, Debug, Serialize)]
 pub struct Calibration {
-    /// Of this program.
+    /// Version of this program.
     pub version: &'static str,
     /// Digest of this program.
     pub build: &'static str,
-    /// The kernel it was held against.
+    /// Version of the kernel in the comparison.
     pub kernel: String,
-    /// The first seed.
+    /// Seed of the first repetition.
     pub seed: u64,
-    /// Runs of each world and row.
+    /// Number of runs in each world and row.
     pub repeat: usize,
-    /// In the order in which they were run.
+    /// Rows in the order in which they were run.
     pub rows: Vec<Row>,
 }
 
-/// One network, one file, series of bursts or page, one protocol.
+/// Results for one network, one file, series of bursts or page, and one protocol.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Network and file.
     pub case: String,
-    /// Which of the two.
+    /// Protocol under test.
     pub protocol: Protocol,
-    /// A claim of a paper that the kernel can witness here.
+    /// Claim of a paper that the kernel can confirm here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<&'static str>,
-    /// The scenario's digest.
+    /// Digest of the scenario.
     pub digest: String,
     /// Our engine in the simulator.
     pub simulator: Samples,
@@ -41,7 +41,7 @@ pub struct Row {
     pub kernel: Samples,
 }
 
-/// What carries the file.
+/// Protocol that carries the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
@@ -54,21 +54,22 @@ pub enum Protocol {
 /// The runs of one world.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Samples {
-    /// Completion times in seconds by seed, of bursts the mean, of a page its load time; `None` where a run failed.
+    /// Completion time in seconds of each seed: for bursts the mean, for a page its load time; `None` where a run
+    /// failed.
     pub completion_s: Vec<Option<f64>>,
-    /// Of pages: the mean time from the request of an object to its last byte in seconds, by run that ended.
+    /// Mean time in seconds from the request of an object to its last byte, for each run of a page that ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub object_s: Vec<f64>,
-    /// By path: the share of the bytes that its links delivered in the direction of the file, mean over the runs.
+    /// Share of the bytes that each path's links delivered in the direction of the file, averaged over the runs.
     pub shares: Vec<f64>,
-    /// What went wrong, each with its seed.
+    /// Errors of failed runs, each with its seed.
     pub failures: Vec<String>,
-    /// Runs whose emulation was too late to count; they count all the same, and are told of.
+    /// Notes on runs whose emulation was late. Their times are used all the same.
     pub doubtful: Vec<String>,
 }
 
 impl Protocol {
-    /// As tables have it.
+    /// Returns the name used in tables.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Tcp => "tcp",
@@ -78,23 +79,23 @@ impl Protocol {
 }
 
 impl Samples {
-    /// A run that ended, with the mean time of the objects if it was a page.
+    /// Adds a run that ended, with the mean time of the objects if it was a page.
     pub fn push(&mut self, completion: Duration, object: Option<Duration>) {
         self.completion_s.push(Some(completion.as_secs_f64()));
         self.object_s.extend(object.map(|object| object.as_secs_f64()));
     }
 
-    /// The mean over the runs of the mean time of the objects; `None` but for pages.
+    /// Returns the mean over the runs of the mean time of the objects; `None` except for pages.
     pub fn objects(&self) -> Option<Estimate> {
         Estimate::of(&self.object_s)
     }
 
-    /// The mean completion time of the runs that ended; `None` without any.
+    /// Returns the mean completion time in seconds of the runs that ended; `None` without any.
     pub fn mean(&self) -> Option<Estimate> {
         Estimate::of(&self.completion_s.iter().flatten().copied().collect::<Vec<_>>())
     }
 
-    /// How much longer than `other` these took, as a share of the mean of `other`, taken seed by seed.
+    /// Returns the mean difference to `other`, paired by seed, as a share of the mean of `other`.
     pub fn gap(&self, other: &Samples) -> Option<Estimate> {
         let pairs = self.completion_s.iter().zip(&other.completion_s).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
         let (ours, theirs): (Vec<f64>, Vec<f64>) = pairs.unzip();
@@ -106,19 +107,19 @@ impl Samples {
 }
 
 impl Row {
-    /// Testbed over simulator, less one: the engine's gap.
+    /// Returns the gap of the engine: testbed over simulator, minus 1.
     pub fn engine_gap(&self) -> Option<Estimate> {
         self.testbed.gap(&self.simulator)
     }
 
-    /// Kernel over our engine on the same testbed, less one.
+    /// Returns the gap of the kernel: kernel over our engine on the same testbed, minus 1.
     pub fn kernel_gap(&self) -> Option<Estimate> {
         self.kernel.gap(&self.testbed)
     }
 }
 
 impl Calibration {
-    /// The median over all rows of the engine's gap, without regard to its sign; `None` without any.
+    /// Returns the median over all rows of the absolute gap of the engine; `None` without any.
     pub fn median_gap(&self) -> Option<f64> {
         let mut gaps: Vec<f64> = self.rows.iter().filter_map(|row| Some(row.engine_gap()?.mean.abs())).collect();
         gaps.sort_by(f64::total_cmp);
@@ -130,7 +131,7 @@ impl Calibration {
         }
     }
 
-    /// The row whose gap is largest, without regard to its sign.
+    /// Returns the row with the largest absolute gap of the engine.
     pub fn widest(&self) -> Option<(&Row, Estimate)> {
         let gaps = self.rows.iter().filter_map(|row| Some((row, row.engine_gap()?)));
         gaps.max_by(|(_, a), (_, b)| a.mean.abs().total_cmp(&b.mean.abs()))
@@ -160,7 +161,8 @@ mod tests {
 
     #[test]
     fn a_gap_is_taken_seed_by_seed_and_leaves_failures_out() {
-        // Pairs (1.0, 1.1) and (3.0, 3.1): mean difference 0.1 over a mean of 2.0; the pair with a failure (0) is left out.
+        // Pairs (1.0, 1.1) and (3.0, 3.1): mean difference 0.1 over a mean of 2.0; the pair with a failure (0) does not
+        // count.
         let gap = row(&[1.0, 2.0, 3.0], &[1.1, 0.0, 3.1]).engine_gap().unwrap();
         assert!((gap.mean - 0.05).abs() < 1e-12 && gap.n == 2, "{gap:?}");
         assert!(gap.half.unwrap() < 1e-9);

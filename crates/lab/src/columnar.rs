@@ -1,5 +1,6 @@
-//! Rows under typed columns as Apache Parquet, written and read. No compression, and nothing in a file but its rows and
-//! metadata, so that the same rows have the same bytes.
+//! Rows of typed columns, written and read as Apache Parquet.
+//!
+//! Files are not compressed and hold only rows and metadata, so that the same rows give the same bytes.
 
 use crate::statistic::{Cell, Kind};
 use parquet::basic::{ConvertedType, Repetition, Type as Physical};
@@ -22,9 +23,10 @@ pub struct Writer<W: Write + Send> {
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// A file of these columns; `metadata` is what it says of itself by key.
+    /// Starts a file with these columns and this metadata by key.
     ///
     /// # Errors
+    ///
     /// If `out` cannot be written.
     pub fn new(out: W, columns: &[(String, Kind)], metadata: &[(&str, String)]) -> Result<Self, ParquetError> {
         let field = |(name, kind): &(String, Kind)| {
@@ -52,6 +54,7 @@ impl<W: Write + Send> Writer<W> {
     /// Writes these rows as one group.
     ///
     /// # Errors
+    ///
     /// If they cannot be written.
     pub fn group(&mut self, rows: &[Vec<Cell>]) -> Result<(), ParquetError> {
         let mut group = self.file.next_row_group()?;
@@ -63,7 +66,7 @@ impl<W: Write + Send> Writer<W> {
                     Cell::Flag(flag) => Some(*flag),
                     _ => None,
                 })?,
-                // The bits of an unsigned number, as the converted type says.
+                // Parquet keeps the bits of an unsigned number as a signed one; the converted type tells.
                 Kind::Count => write::<Int64Type>(&mut column, cells, |cell| match cell {
                     Cell::Count(count) => Some(count.cast_signed()),
                     _ => None,
@@ -83,9 +86,10 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// Ends the file and hands back what it was written to.
+    /// Ends the file and returns the writer.
     ///
     /// # Errors
+    ///
     /// If the end cannot be written.
     pub fn finish(self) -> Result<W, ParquetError> {
         self.file.into_inner()
@@ -103,30 +107,30 @@ fn write<'a, T: DataType>(
     column.typed::<T>().write_batch(&values, Some(&there), None).map(drop)
 }
 
-/// A file that was written by [`Writer`].
+/// Reader for files of [`Writer`].
 pub(crate) struct Reader {
     file: SerializedFileReader<File>,
 }
 
 impl Reader {
-    /// Reads where things are. A file that was cut off is refused here: its end says how much there is.
+    /// Reads the index at the end of the file. A truncated file is an error.
     pub(crate) fn open(file: File) -> Result<Self, ParquetError> {
         Ok(Reader { file: SerializedFileReader::new(file)? })
     }
 
-    /// The value of this key in the file's metadata.
+    /// Returns the value of `key` in the file's metadata.
     pub(crate) fn said(&self, key: &str) -> Option<&str> {
         let said = self.file.metadata().file_metadata().key_value_metadata()?;
         said.iter().find(|it| it.key == key)?.value.as_deref()
     }
 
-    /// Names of the columns, in order.
+    /// Returns the names of the columns, in order.
     pub(crate) fn columns(&self) -> Vec<String> {
         let schema = self.file.metadata().file_metadata().schema_descr();
         schema.columns().iter().map(|column| column.name().to_owned()).collect()
     }
 
-    /// All rows.
+    /// Reads all rows.
     pub(crate) fn rows(&self) -> Result<Vec<Vec<Cell>>, ParquetError> {
         let mut all = Vec::new();
         for number in 0..self.file.num_row_groups() {

@@ -1,4 +1,4 @@
-//! Schedulers against each other, and against what plain TCP could do.
+//! Comparison of schedulers with each other and with plain TCP.
 //!
 //! All run with the same seeds, and each random element of a run draws from a stream of its own: they meet the same
 //! losses and the same stretches of a trace (common random numbers). Differences are therefore taken pair by pair.
@@ -10,14 +10,14 @@ use crate::{Chosen, Journal, KeepError, Measured, Scenario, ScenarioError, Setti
 use anabranch_policy::registry::Value;
 use serde::Serialize;
 
-/// The scheduler that others are measured by.
+/// Scheduler that the others are compared with.
 pub const REFERENCE: &str = "min-rtt";
 
-/// What to compare.
+/// Runs that a comparison consists of.
 pub struct Plan {
     /// The scenario.
     pub scenario: Scenario,
-    /// One variant per scheduler, in the order asked for.
+    /// One variant for each scheduler, in the order asked for.
     candidates: Vec<Entrant>,
     /// Plain TCP on each path.
     singles: Vec<Entrant>,
@@ -25,145 +25,146 @@ pub struct Plan {
     reference: String,
 }
 
-/// One of those that are compared.
+/// Candidate or baseline of a comparison.
 pub(crate) struct Entrant {
-    /// The scheduler as it was asked for, or the path.
+    /// Scheduler as it was asked for, or name of the path.
     pub(crate) name: String,
-    /// Those of the scheduler, or the settings of a system.
+    /// Parameters of the scheduler, or settings of a system.
     parameters: Settings,
-    /// Tells its runs from those of all others in a journal.
+    /// Key of its runs in a journal.
     digest: String,
     scenario: Scenario,
 }
 
-/// All runs of a comparison, grouped.
+/// All runs of a comparison, in groups.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// What ranks.
+    /// Measure that ranks.
     pub measure: MeasureName,
-    /// The paths' names, in order.
+    /// Names of the paths, in order.
     pub paths: Vec<String>,
-    /// One per scheduler, in the order asked for.
+    /// One group for each scheduler, in the order asked for.
     pub candidates: Vec<Group>,
     /// Plain TCP on each path.
     pub singles: Vec<Group>,
-    /// The seed of each repetition.
+    /// Seed of each repetition.
     pub seeds: Vec<u64>,
-    /// The candidate that the others are measured by.
+    /// Candidate that the others are compared with.
     pub reference: String,
-    /// Two paths cross one link.
+    /// True if two paths cross one link.
     pub shared_link: bool,
 }
 
-/// The repetitions of one variant.
+/// Repetitions of one variant.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The scheduler, or the path.
+    /// Name of the scheduler or of the path.
     pub name: String,
-    /// What the sender ran with; of a single path, its congestion control.
+    /// Policies of the sender; on a single path, its congestion control.
     pub policies: Chosen,
     /// One run per seed.
     pub runs: Vec<Measured>,
 }
 
-/// A comparison in numbers.
+/// Results of a comparison.
 ///
-/// The time of a run in which transfers did not complete is known to be no less than what is measured (it is
-/// *censored*). A mean with such a run in it is a lower bound: it is not subtracted from anything, and no sum is made
-/// of it.
+/// The true time of a run in which transfers did not complete is at least the measured time (it is *censored*). A mean
+/// with such a run is a lower bound: it enters no difference and no sum.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// What ranks.
+    /// Measure that ranks.
     pub measure: &'static str,
     /// `s` or `bit/s`.
     pub unit: &'static str,
-    /// Repetitions.
+    /// Number of repetitions.
     pub repeat: usize,
-    /// The scheduler that the others are measured by; of systems the first.
+    /// Scheduler that the others are compared with; for systems the first.
     pub reference: String,
-    /// The best first; behind them those with censored runs, the fewest first.
+    /// Candidates from the best to the worst. Those with censored runs come last, the fewest first.
     pub ranking: Vec<Ranked>,
     /// Plain TCP on each path.
     pub singles: Vec<Single>,
-    /// Plain TCP on the path where it does best, of those where it always completed.
+    /// Plain TCP on its best path, of the paths where it always completed.
     pub best_single_path: Option<Baseline>,
-    /// The value of all paths together if nothing were lost by joining them. `None` if plain TCP did not complete on
-    /// one.
+    /// Value of all paths together without loss from their combination. `None` if plain TCP did not complete on one.
     pub sum_of_paths: Option<Baseline>,
-    /// Paths share a link, so that their sum counts it more than once and is out of reach.
+    /// True if paths share a link: `sum_of_paths` then counts the link more than once and cannot be reached.
     pub sum_out_of_reach: bool,
 }
 
-/// A scheduler in numbers; means over the repetitions.
+/// Results of a scheduler; means over the repetitions.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ranked {
-    /// 1 is the best.
+    /// Rank, from 1 for the best.
     pub rank: usize,
-    /// Its name.
+    /// Name of the scheduler.
     pub scheduler: String,
     /// Completion time or goodput; a lower bound if runs are censored.
     pub value: Estimate,
-    /// Paired difference to the reference, in the same unit, tested together with those of all others; `None` for
-    /// itself, without it, or if runs of either are censored.
+    /// Paired difference to the reference, in the unit of `value`, tested together with the differences of all others;
+    /// `None` for the reference itself, without a reference, or if runs of either are censored.
     pub to_reference: Option<Tested>,
-    /// Paired difference to the best of the ranking, tested together with those of all others; `None` for the best, or
-    /// if runs of either are censored.
+    /// Paired difference to the best of the ranking, tested together with the differences of all others; `None` for the
+    /// best, or if runs of either are censored.
     pub to_best: Option<Tested>,
-    /// By path.
+    /// Share of the bytes on each path.
     pub shares: Vec<f64>,
-    /// Data segments that arrived out of order.
+    /// Number of data segments that arrived out of order.
     pub ofo_count: f64,
-    /// The most held at once.
+    /// Maximum of the out-of-order fragments held at once.
     pub ofo_peak: f64,
     /// Timeouts per data segment sent.
     pub rto_rate: f64,
     /// Bytes sent again on another subflow.
     pub reinjected_bytes: f64,
-    /// Time blocked \[s\] by cwnd, receive window, scheduler, application.
+    /// Time blocked \[s\] by cwnd, receive window, scheduler and application.
     pub blocked_s: [f64; 4],
-    /// Decisions overruled.
+    /// Number of decisions that were overruled.
     pub overruled: f64,
-    /// Runs in which transfers did not complete.
+    /// Number of runs in which transfers did not complete.
     pub unfinished_runs: usize,
-    /// Runs whose value is a lower bound.
+    /// Number of runs whose value is a lower bound.
     pub censored_runs: usize,
 }
 
-/// Plain TCP on one path.
+/// Results of plain TCP on one path.
 #[derive(Clone, Debug, Serialize)]
 pub struct Single {
-    /// The path.
+    /// Name of the path.
     pub path: String,
     /// Completion time or goodput; a lower bound if runs are censored.
     pub value: Estimate,
-    /// Runs in which transfers did not complete.
+    /// Number of runs in which transfers did not complete.
     pub unfinished_runs: usize,
-    /// Runs whose value is a lower bound.
+    /// Number of runs whose value is a lower bound.
     pub censored_runs: usize,
 }
 
-/// Something to hold results against.
+/// Baseline for the results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Baseline {
-    /// The path, or all of them.
+    /// Name of the path, or of all paths together.
     pub name: String,
     /// Completion time or goodput.
     pub value: Estimate,
-    /// Paired difference of the best scheduler to it, tested by itself; `None` if runs of the best are censored.
+    /// Paired difference of the best scheduler to the baseline, tested by itself; `None` if runs of the best are
+    /// censored.
     pub best_to_it: Option<Estimate>,
 }
 
 impl Plan {
-    /// `schedulers` by name; `repeat` runs of each, from `seed` on.
+    /// Plans `repeat` runs of each of `schedulers`, with seeds from `seed` on, and of plain TCP on each path.
     pub fn new(scenario: Scenario, schedulers: &[String], seed: u64, repeat: usize) -> Result<Plan, ScenarioError> {
         let singles = singles(&scenario);
         Ok(Plan { singles, ..Plan::between(scenario, schedulers, seed, repeat)? })
     }
 
-    /// `systems` by name, each the scenario with settings of its own; the others are measured by the first.
+    /// Plans a comparison of `systems`: named variants of the scenario with settings of their own. The others are
+    /// compared with the first.
     ///
     /// # Errors
-    /// If a name stands twice, or two systems are the same.
+    ///
+    /// If a name occurs twice, or two systems are the same.
     pub fn of_systems(
         scenario: Scenario,
         systems: Vec<(String, Scenario)>,
@@ -190,7 +191,7 @@ impl Plan {
         Ok(Plan { scenario, candidates, singles, seeds, reference })
     }
 
-    /// The same without the baselines.
+    /// Plans a comparison as [`Plan::new`], without the baselines.
     pub(crate) fn between(
         scenario: Scenario,
         schedulers: &[String],
@@ -218,39 +219,41 @@ impl Plan {
         Ok(Plan { scenario, candidates, singles: Vec::new(), seeds, reference })
     }
 
-    /// The candidates as they were asked for: schedulers with all their parameters, systems with their settings.
+    /// Returns the candidates as they were asked for: schedulers with all their parameters, systems with their
+    /// settings.
     pub fn described(&self) -> Vec<Variant> {
         let variant = |it: &Entrant| Variant { name: it.name.clone(), parameters: it.parameters.clone() };
         self.candidates.iter().map(variant).collect()
     }
 
-    /// How many runs it takes.
+    /// Returns the number of runs.
     pub fn len(&self) -> usize {
         self.entrants().count() * self.seeds.len()
     }
 
-    /// Whether there is nothing to run.
+    /// Returns true if there are no runs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of runs that the journal does not have.
+    /// Returns the number of runs that are not in the journal.
     pub fn missing(&self, journal: &Journal) -> usize {
         let missing =
             |entrant: &Entrant| self.seeds.iter().filter(|seed| !journal.has(&entrant.digest, **seed)).count();
         self.entrants().map(missing).sum()
     }
 
-    /// The candidates in the order asked for, and behind them plain TCP on each path.
+    /// Returns the candidates in the order asked for, then plain TCP on each path.
     fn entrants(&self) -> impl Iterator<Item = &Entrant> {
         self.candidates.iter().chain(&self.singles)
     }
 
-    /// Runs everything on `jobs` threads and calls `done` after each run that is made. Runs that the journal has are
-    /// taken from there, and all others are kept in it.
+    /// Makes all runs on `jobs` threads and calls `done` after each new run. Runs in the journal are taken from there;
+    /// all others are kept in it.
     ///
     /// # Errors
-    /// If a run breaks or cannot be kept. What was made until then is kept.
+    ///
+    /// If a run breaks or cannot be kept. Runs made until then are kept.
     pub fn run(
         &self,
         journal: Option<&Journal>,
@@ -278,7 +281,7 @@ impl Plan {
     }
 }
 
-/// Plain TCP on each path.
+/// Returns plain TCP on each path.
 fn singles(scenario: &Scenario) -> Vec<Entrant> {
     let single = |(n, name): (usize, String)| Entrant {
         parameters: Settings::default(),
@@ -294,7 +297,7 @@ fn seeds(first: u64, repeat: usize) -> Vec<u64> {
 }
 
 impl Entrant {
-    /// The run with this seed: from the journal if that has it, or else made, kept there, and told to `done`.
+    /// Returns the run with this seed: from the journal if it has one; otherwise makes it, keeps it and calls `done`.
     fn measure(&self, seed: u64, journal: Option<&Journal>, done: &(dyn Fn() + Sync)) -> Result<Measured, KeepError> {
         if let Some(measured) = journal.and_then(|journal| journal.get(&self.digest, seed)) {
             return Ok(measured);
@@ -309,17 +312,17 @@ impl Entrant {
 }
 
 impl Group {
-    /// The number that ranks, of each run.
+    /// Returns the value that ranks, for each run.
     pub fn values(&self, measure: MeasureName) -> Vec<f64> {
         self.runs.iter().map(|run| run.value(measure)).collect()
     }
 
-    /// Runs whose value is a lower bound.
+    /// Returns the number of runs whose value is a lower bound.
     pub fn censored_runs(&self, measure: MeasureName) -> usize {
         self.runs.iter().filter(|run| run.is_censored(measure)).count()
     }
 
-    /// Runs in which transfers did not complete.
+    /// Returns the number of runs in which transfers did not complete.
     pub fn unfinished_runs(&self) -> usize {
         self.runs.iter().filter(|run| !run.finished).count()
     }
@@ -330,7 +333,7 @@ impl Group {
 }
 
 impl Comparison {
-    /// Ranks the schedulers. `None` if nothing was run.
+    /// Ranks the schedulers. `None` if there are no runs.
     pub fn summary(&self) -> Option<Summary> {
         let measure = self.measure;
         let mut order: Vec<Entry<'_>> = Vec::new();
@@ -414,7 +417,7 @@ impl Comparison {
     }
 }
 
-/// A group with the numbers that rank.
+/// A group with its values that rank.
 struct Entry<'a> {
     group: &'a Group,
     values: Vec<f64>,
@@ -423,19 +426,19 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// `None` without runs.
+    /// Computes the values of `group`; `None` without runs.
     fn of(group: &'a Group, measure: MeasureName) -> Option<Self> {
         let values = group.values(measure);
         Some(Entry { group, value: Estimate::of(&values)?, values, censored: group.censored_runs(measure) })
     }
 
-    /// The paired difference to `other`; `None` if one of the two is a lower bound.
+    /// Returns the paired difference to `other`; `None` if one of the two has censored runs.
     fn less(&self, other: &Entry<'_>) -> Option<Estimate> {
         Estimate::of_difference(&self.values, &other.values).filter(|_| self.censored == 0 && other.censored == 0)
     }
 }
 
-/// Whether the mean of `a` is better than that of `b`.
+/// Returns true if the mean of `a` is better than that of `b`.
 fn is_better(measure: MeasureName, a: &[f64], b: &[f64]) -> bool {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     match measure {
@@ -444,8 +447,8 @@ fn is_better(measure: MeasureName, a: &[f64], b: &[f64]) -> bool {
     }
 }
 
-/// Seed by seed, what the paths would do together: goodputs add up, and so do the rates at which a given amount of work
-/// completes, `1/T = 1/T₁ + 1/T₂ + …`.
+/// Returns for each seed the value of all paths together: the sum of goodputs, or for times the sum of the rates at
+/// which a given amount of work completes, `1/T = 1/T₁ + 1/T₂ + …`.
 fn sum_of_paths(measure: MeasureName, singles: &[Entry<'_>], runs: usize) -> Vec<f64> {
     let over_paths =
         |run: usize, number: fn(f64) -> f64| singles.iter().map(|single| number(single.values[run])).sum::<f64>();

@@ -1,7 +1,8 @@
 //! Statistics of the engine in a run: its tables, merged over connections, subflows and hosts.
 //!
-//! Transfers of competing TCP do not count. Of each connection the end counts that its description names, of subflows the
-//! sender's. The counters of endpoints are those of both hosts. States and levels of the moment are not merged.
+//! Transfers of competing TCP do not count. For a connection, the end named in the statistic's description counts; for
+//! a subflow, the sender; the counters of endpoints are those of both hosts. States and momentary levels are not
+//! merged.
 
 use crate::statistic::Kind;
 use anabranch_engine::statistics::Tables;
@@ -16,18 +17,18 @@ use std::collections::BTreeMap;
 #[serde(try_from = "BTreeMap<String, Value>")]
 pub struct Counted(BTreeMap<String, Value>);
 
-/// A column of statistics of the engine.
+/// Column for a statistic of the engine.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Column {
     pub(crate) name: String,
-    /// Name in study files; none for counts by name.
+    /// Name in study files; `None` for counts by name.
     pub(crate) metric: Option<&'static str>,
     pub(crate) unit: &'static str,
     pub(crate) about: &'static str,
     pub(crate) kind: Kind,
 }
 
-/// The statistics of the tables that can be merged over a run.
+/// Statistics of the tables that can be merged over a run.
 struct Merged {
     connection: Vec<Statistic<ConnectionStats>>,
     subflow: Vec<Statistic<SubflowStats>>,
@@ -37,7 +38,7 @@ struct Merged {
 impl Merged {
     fn of(tables: Tables<'_>) -> Merged {
         let connection = merging(tables.connection);
-        // Of a statistic that both have, the connection's is the sum over its subflows.
+        // If both tables have a statistic, the connection's is the sum over its subflows.
         let has = |name| connection.iter().any(|it| it.name == name);
         let is_own = |it: &Statistic<SubflowStats>| it.end == End::Sender && !has(it.name);
         let subflow = merging(tables.subflow).into_iter().filter(is_own).collect();
@@ -50,7 +51,7 @@ fn merging<S>(table: &[Statistic<S>]) -> Vec<Statistic<S>> {
     table.iter().filter(|it| is_merged(it.kind)).copied().collect()
 }
 
-/// The columns of these tables, in their order.
+/// Returns the columns of these tables, in their order.
 pub(crate) fn columns(tables: Tables<'_>) -> Vec<Column> {
     fn columns<S>(table: &[Statistic<S>]) -> impl Iterator<Item = Column> {
         table.iter().map(|it| {
@@ -68,7 +69,7 @@ pub(crate) fn columns(tables: Tables<'_>) -> Vec<Column> {
 }
 
 impl Counted {
-    /// What these connections and the hosts with these counters came to.
+    /// Merges the statistics of these connections and the counters of the hosts.
     pub(crate) fn of(tables: Tables<'_>, connections: &[&ConnectionOutcome], hosts: &[Counters]) -> Counted {
         let Merged { connection, subflow, endpoint } = Merged::of(tables);
         let (mut senders, mut receivers) = (Tally::new(&connection), Tally::new(&connection));
@@ -97,15 +98,16 @@ impl Counted {
         Counted(all)
     }
 
-    /// The value in a column.
+    /// Returns the value in a column.
     ///
     /// # Panics
+    ///
     /// If the tables of the engine have no such column.
     pub fn value(&self, column: &str) -> &Value {
         self.0.get(column).unwrap_or_else(|| panic!("no statistic of the engine is in a column `{column}`"))
     }
 
-    /// A whole number; of counts by name their sum.
+    /// Returns a whole number; for counts by name their sum.
     pub fn count(&self, column: &str) -> u64 {
         match self.value(column) {
             Value::Count(count) => *count,
@@ -114,7 +116,7 @@ impl Counted {
         }
     }
 
-    /// A span of time in seconds.
+    /// Returns a span of time in seconds.
     pub fn seconds(&self, column: &str) -> f64 {
         match self.value(column) {
             Value::Span(span) => span.as_secs_f64(),
@@ -122,7 +124,7 @@ impl Counted {
         }
     }
 
-    /// The same with other values in these columns.
+    /// Replaces the values in these columns.
     #[cfg(test)]
     pub(crate) fn with<const N: usize>(mut self, values: [(&str, Value); N]) -> Counted {
         self.0.extend(values.map(|(column, value)| (column.to_owned(), value)));
@@ -130,7 +132,7 @@ impl Counted {
     }
 }
 
-/// A record of a run that lacks a statistic.
+/// Error: a record of a run lacks this statistic.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is missing; another version of the program wrote this")]
 pub struct Missing(String);

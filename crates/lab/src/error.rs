@@ -1,10 +1,10 @@
-//! What is wrong with a scenario, where, and what would be accepted.
+//! Errors in a scenario: problem, place and accepted values.
 
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A scenario that is refused. Its diagnostic points at the place in the file or in the `--set`.
+/// Error in a scenario. Its diagnostic points at the place in the file or in the `--set`.
 #[derive(Clone, Debug, thiserror::Error, Diagnostic)]
 #[error("{problem}")]
 pub struct ScenarioError {
@@ -17,7 +17,7 @@ pub struct ScenarioError {
     place: Option<SourceSpan>,
 }
 
-/// The same before it is known which text the place belongs to.
+/// Error in a scenario before the text of its place is known.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Problem {
     pub(crate) span: Option<Range<usize>>,
@@ -25,27 +25,27 @@ pub(crate) struct Problem {
     pub(crate) help: Option<String>,
 }
 
-/// The texts a scenario is made of, as if they stood one behind the other: the files, then each `--set`.
+/// Texts of a scenario in one sequence of places: the files, then each `--set`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
-    /// How many are files.
+    /// Number of texts that are files.
     files: usize,
-    /// Name, first byte, text.
+    /// Name, first byte and text.
     texts: Vec<(String, usize, String)>,
 }
 
 impl ScenarioError {
-    /// An error without a place, for instance a file that cannot be read.
+    /// Makes an error without a place, such as for a file that cannot be read.
     pub(crate) fn plain(problem: impl Into<String>, help: Option<String>) -> Self {
         ScenarioError { problem: problem.into(), help, source_code: None, place: None }
     }
 
-    /// What would be accepted.
+    /// Returns the accepted values.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
-    /// The text at the place it points at.
+    /// Returns the text at the place of the error.
     pub fn quoted(&self) -> Option<&str> {
         let (source, place) = (self.source_code.as_ref()?, self.place.as_ref()?);
         source.inner().get(place.offset()..place.offset() + place.len())
@@ -57,7 +57,7 @@ impl Problem {
         Problem { span: Some(span.clone()), problem: problem.into(), help: Some(help.into()) }
     }
 
-    /// Rewords what the TOML reader and serde say.
+    /// Rewords a message of the TOML reader or of serde.
     pub(crate) fn from_toml(error: &toml::de::Error) -> Self {
         let (problem, help) = reword(error.message());
         Problem { span: error.span(), problem, help }
@@ -65,26 +65,26 @@ impl Problem {
 }
 
 impl Sources {
-    /// Adds a file, before any other text, and says where it begins.
+    /// Adds a file, before any `--set`, and returns the place of its first byte.
     pub(crate) fn push_file(&mut self, name: &str, text: &str) -> usize {
         self.files += 1;
         self.push(name, text)
     }
 
-    /// Adds a text and says where it begins.
+    /// Adds a text and returns the place of its first byte.
     pub(crate) fn push(&mut self, name: &str, text: &str) -> usize {
         let start = self.next();
         self.texts.push((name.to_owned(), start, text.to_owned()));
         start
     }
 
-    /// Where the next text will begin.
+    /// Returns the place of the first byte of the next text.
     pub(crate) fn next(&self) -> usize {
-        // One byte between texts, so that the end of one is not the beginning of the next.
+        // One byte lies between texts, so that the end of one is not the beginning of the next.
         self.texts.last().map_or(0, |(_, start, text)| start + text.len() + 1)
     }
 
-    /// Whether the place is in a file.
+    /// Returns true if the place is in a file.
     pub(crate) fn is_in_file(&self, span: &Range<usize>) -> bool {
         self.texts.get(self.files).is_none_or(|(_, start, _)| span.start < *start)
     }
@@ -93,7 +93,7 @@ impl Sources {
         let found = problem.span.and_then(|span| {
             let (name, start, text) = self.texts.iter().rev().find(|(_, start, _)| *start <= span.start)?;
             let begin = (span.start - start).min(text.len());
-            // A table's place is its header; of a multi-line value the first line is enough to find it.
+            // The place of a table is its header; for a value of several lines the first is enough.
             let end = (span.end.saturating_sub(*start)).clamp(begin, text.len());
             let line = text[begin..end].find('\n').map_or(end, |newline| begin + newline);
             Some((Arc::new(NamedSource::new(name, text.clone())), SourceSpan::from(begin..line)))

@@ -1,8 +1,7 @@
-//! The journal: every run that was made, so that none is made twice.
+//! Journal of all runs, so that each is made only once.
 //!
-//! One line of JSON per run, written when the run is through. What is killed in the middle of a line loses that line and
-//! nothing else. A run is known by the digest of its scenario, its seed, and the build that made it: results of another
-//! build are left alone.
+//! A file has one line of JSON for each run, written when the run ends. An interrupted write loses only its own line.
+//! The digest of the scenario, the seed and the build identify a run: results of another build are ignored.
 
 use crate::run::{Keep, run};
 use crate::{Measured, RunError, Scenario};
@@ -13,7 +12,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Runs by digest and seed, in a file or in memory only.
+/// Runs by digest and seed, in a file or only in memory.
 pub struct Journal {
     build: String,
     inner: Mutex<Inner>,
@@ -21,7 +20,7 @@ pub struct Journal {
 
 struct Inner {
     file: Option<(PathBuf, File)>,
-    /// Never iterated over.
+    /// The map is never iterated over, so its order cannot show.
     runs: HashMap<(String, u64), Measured>,
 }
 
@@ -32,38 +31,38 @@ struct Line<M> {
     measured: M,
 }
 
-/// A journal that cannot be used.
+/// Errors of a journal.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum JournalError {
     /// The file cannot be read or written.
     #[error("cannot use {}: {error}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
-    /// Another process has it.
+    /// Another process uses the journal.
     #[error("another process is writing {}", path.display())]
     #[diagnostic(help("wait until it is through, or name another directory with --out"))]
     Busy {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// A line is no record of a run.
+    /// A line is not a record of a run.
     #[error("{} line {line} is no record of a run: {error}", path.display())]
     #[diagnostic(help("remove that line, or name another directory with --out"))]
     Line {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Counted from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Cause.
         error: serde_json::Error,
     },
 }
 
-/// A run that broke, or could not be kept.
+/// Errors of a run that is to be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
     /// The run broke.
@@ -75,9 +74,10 @@ pub enum KeepError {
 }
 
 impl Journal {
-    /// The run of `scenario` with this seed: the one that was kept under `digest`, or else a new one, which is kept.
+    /// Returns the run of `scenario` with this seed that was kept under `digest`; otherwise makes it and keeps it.
     ///
     /// # Errors
+    ///
     /// If the run breaks or cannot be kept.
     pub fn run(&self, digest: &str, scenario: &Scenario, seed: u64) -> Result<Measured, KeepError> {
         if let Some(measured) = self.get(digest, seed) {
@@ -88,15 +88,16 @@ impl Journal {
         Ok(measured)
     }
 
-    /// One that keeps nothing beyond this process.
+    /// Makes a journal that keeps runs only in this process.
     pub fn in_memory() -> Journal {
         Journal { build: String::new(), inner: Mutex::new(Inner { file: None, runs: HashMap::new() }) }
     }
 
-    /// The file, made if it is not there. `build` names what makes the runs.
+    /// Opens the file, or creates it. `build` identifies the program that makes the runs.
     ///
     /// # Errors
-    /// If it cannot be read and written, or holds what is no record of a run.
+    ///
+    /// If it cannot be read and written, or has a line that is not a record of a run.
     pub fn open(path: &Path, build: &str) -> Result<Journal, JournalError> {
         let broken = |error| JournalError::File { path: path.to_owned(), error };
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(broken)?;
@@ -126,7 +127,7 @@ impl Journal {
                 runs.insert((record.digest, measured.seed), measured);
             }
         };
-        // Only what is torn is cut off: beside us another process may be writing.
+        // Only a torn last line is cut off: another process may be writing to the same file.
         if torn {
             file.set_len(whole).map_err(broken)?;
         }
@@ -135,12 +136,12 @@ impl Journal {
         Ok(Journal { build: build.to_owned(), inner: Mutex::new(inner) })
     }
 
-    /// The run of this scenario with this seed, if it was made.
+    /// Returns the run of this scenario with this seed, if it was made.
     pub fn get(&self, digest: &str, seed: u64) -> Option<Measured> {
         self.inner().runs.get(&(digest.to_owned(), seed)).cloned()
     }
 
-    /// Whether there is that run.
+    /// Returns true if the journal has this run.
     pub fn has(&self, digest: &str, seed: u64) -> bool {
         self.inner().runs.contains_key(&(digest.to_owned(), seed))
     }
@@ -148,7 +149,8 @@ impl Journal {
     /// Keeps a run.
     ///
     /// # Errors
-    /// If it cannot be written; it is not kept in memory either then.
+    ///
+    /// If it cannot be written. It is then not kept in memory either.
     pub fn put(&self, digest: &str, measured: Measured) -> Result<(), JournalError> {
         let mut inner = self.inner();
         if let Some((path, file)) = &mut inner.file {
@@ -158,7 +160,8 @@ impl Journal {
             // One write: a line is whole or, at the end of the file, cut short.
             let before = file.metadata().map(|it| it.len());
             if let Err(error) = file.write_all(&line) {
-                // What the next line would be glued to must not stay; if it does, the next start finds it torn.
+                // A partial line must not stay: the next one would join it. If it cannot be cut off, the next start
+                // finds it torn.
                 let _ = before.and_then(|length| file.set_len(length));
                 return Err(JournalError::File { path: path.clone(), error });
             }
@@ -168,7 +171,7 @@ impl Journal {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // A panic elsewhere leaves the map as it was: each change is one insertion.
+        // A panic elsewhere leaves the map intact: each change is one insertion.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! From a scenario file to results: read and check it, run it often enough, and say what came out and how certain it is.
+//! From a scenario file to results: reads and checks it, makes the runs, and summarises them with their uncertainty.
 //!
 //! ```text
 //! file::File   the TOML as it is written, strict         ── the JSON schema is made from it

@@ -1,8 +1,8 @@
-//! What one run comes to: the numbers of a row of results.
+//! Measurements of one run: the numbers in a row of results.
 //!
-//! Transfers of competing TCP do not count. `ofo_count` and `ofo_peak` are taken at the receiver: data segments above the
-//! next expected DSN on arrival, and the most fragments held at once. The RTO rate is timeouts over data segments sent,
-//! all subflows together (LATE's definition).
+//! Transfers of competing TCP do not count. `ofo_count` and `ofo_peak` are measured at the receiver: data segments
+//! above the next expected DSN on arrival, and the maximum of fragments held at once. The RTO rate is timeouts over
+//! data segments sent, all subflows together (LATE's definition).
 
 use crate::counted::Counted;
 use crate::file::MeasureName;
@@ -13,116 +13,116 @@ use anabranch_sim::{ConnectionOutcome, Decided, Outcome, PageOutcome, Spec, Tran
 use anabranch_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
-/// One run in numbers.
+/// Measurements of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The seed it ran with.
+    /// Seed of the run.
     pub seed: u64,
-    /// All transfers are through.
+    /// True if all transfers completed.
     pub finished: bool,
-    /// Transfers that are not.
+    /// Number of transfers that did not complete.
     pub unfinished: usize,
     /// Mean time from the opening of a file or burst to its last byte \[s\]; an unfinished one counts until the run
-    /// stopped. `None` if there is neither.
+    /// stopped. `None` without files and bursts.
     pub completion_s: Option<f64>,
-    /// The standard deviation of those times \[s\]; `None` if there are fewer than two.
+    /// Standard deviation of those times \[s\]; `None` if there are fewer than two.
     pub completion_sd_s: Option<f64>,
-    /// Mean time from the first request of a page until all of it is there and processed \[s\]; an unfinished one counts until the
-    /// run stopped. `None` if there are no pages.
+    /// Mean time from the first request of a page until all of it has arrived and is processed \[s\]; an unfinished one
+    /// counts until the run stopped. `None` without pages.
     pub page_load_s: Option<f64>,
     /// Mean time from the request of an object of a page, or of an interactive session, to its last byte \[s\].
     pub object_download_s: Option<f64>,
     /// Payload over the time in which at least one transfer was under way \[bit/s\].
     pub goodput_bps: f64,
-    /// Mean over files, bursts and objects of what each got per second \[bit/s\]; without any, `goodput_bps`.
+    /// Mean over files, bursts and objects of the goodput of each \[bit/s\]; without any, `goodput_bps`.
     pub mean_goodput_bps: f64,
-    /// By path: the share of bytes whose first transmission was there.
+    /// Share of the bytes that were first sent on each path.
     pub shares: Vec<f64>,
-    /// By path: bytes whose first transmission was there.
+    /// Bytes that were first sent on each path.
     pub path_bytes: Vec<u64>,
-    /// By path: data segments sent, repeated ones included.
+    /// Data segments sent on each path, repeated ones included.
     pub path_segments: Vec<u64>,
     /// Segments held out of order, averaged over the time in which a transfer was under way.
     pub ofo_mean: f64,
-    /// Mean time that one was held \[s\].
+    /// Mean time that an out-of-order segment was held \[s\].
     pub ofo_wait_s: f64,
     /// Statistics of the engine.
     #[serde(flatten)]
     pub counted: Counted,
-    /// Connections that gave MPTCP up.
+    /// Number of connections that fell back to plain TCP.
     pub fallbacks: u64,
-    /// Bytes that an application read otherwise than they were written, which a middlebox brought about and nobody saw.
+    /// Bytes that an application read otherwise than they were written: altered by a middlebox and not detected.
     pub altered_bytes: u64,
-    /// What each middlebox did.
+    /// Counts of each middlebox.
     pub middleboxes: Vec<MiddleboxCounts>,
-    /// The spans of `[run] windows`.
+    /// Measurements of the spans in `[run] windows`.
     pub windows: Vec<WindowMeasured>,
-    /// The bytes in receive buffers, out of order or unread, over the MSS: mean of the samples that `[run] sample` asked for, while
-    /// a transfer was under way.
+    /// Mean of the bytes in receive buffers, out of order or unread, over the MSS, from the samples of `[run] sample`
+    /// while a transfer was under way.
     pub buffer_mean_segments: Option<f64>,
     /// Standard deviation of the same.
     pub buffer_sd_segments: Option<f64>,
-    /// After the first link has failed: the longest span in which no subflow of another path got any data \[s\], give or
-    /// take `[run] sample`: where nothing stands still it is one such step.
+    /// Longest span after the first failure of a link in which no subflow of another path received data \[s\], in steps
+    /// of `[run] sample`: without a standstill it is one step.
     pub suspension_s: Option<f64>,
-    /// The paths of first transmissions in order, with a `|` where the sender waited for an ACK: `6 P1, 4 P2 | 5 P1`. If
-    /// `[run] decisions` asked for it.
+    /// Paths of first transmissions in order, with a `|` where the sender waited for an ACK: `6 P1, 4 P2 | 5 P1`. Only
+    /// with `[run] decisions`.
     pub decisions: Option<String>,
-    /// Series over time, if `[run] sample` asked for them.
+    /// Series over time; only with `[run] sample`.
     pub samples: Option<Samples>,
-    /// Digest of everything that happened.
+    /// Digest of all events.
     pub events_digest: String,
 }
 
-/// A span of a run.
+/// Measurements of a span of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowMeasured {
-    /// Its beginning \[s\], counted as the scenario counts.
+    /// Beginning of the span \[s\], in the time of the scenario.
     pub from_s: f64,
-    /// Its end \[s\].
+    /// End of the span \[s\].
     pub to_s: f64,
     /// Payload that receiving applications read in it \[bit/s\].
     pub goodput_bps: f64,
-    /// By path: payload that receivers got in order on subflows there \[bit/s\]; copies of what came elsewhere are in it.
+    /// Payload received in order on the subflows of each path \[bit/s\], copies of data from other paths included.
     pub path_bps: Vec<f64>,
 }
 
-/// Series over time: one value for each time in each.
+/// Series over time: one value for each time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
-    /// When \[s\], counted as the scenario counts.
+    /// Times of the samples \[s\], in the time of the scenario.
     pub at_s: Vec<f64>,
     /// Bytes acknowledged at the data level.
     pub data_acked: Vec<u64>,
-    /// Data segments held out of order.
+    /// Number of data segments held out of order.
     pub ofo_segments: Vec<u64>,
     /// Bytes in receive buffers, out of order or unread.
     pub buffer_bytes: Vec<u64>,
-    /// In the order of paths.
+    /// Series of each path, in the order of paths.
     pub paths: Vec<PathSamples>,
 }
 
-/// The series of one path.
+/// Series of one path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathSamples {
     /// Payload bytes received in order on its subflows since the beginning of the run.
     pub received: Vec<u64>,
-    /// Congestion windows of its subflows, in bytes.
+    /// Sum of the congestion windows of its subflows in bytes.
     pub cwnd: Vec<u64>,
-    /// Packets queued in the direction of the data.
+    /// Number of packets queued in the direction of the data.
     pub queue: Vec<u64>,
 }
 
-/// What a middlebox did, in segments.
+/// Counts of a middlebox, in segments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MiddleboxCounts {
-    /// Path and kind.
+    /// Path and kind of the middlebox.
     pub name: String,
-    /// Forwarded otherwise than they came.
+    /// Segments that were forwarded altered.
     pub altered: u64,
-    /// Not forwarded.
+    /// Segments that were not forwarded.
     pub dropped: u64,
-    /// Of its own making.
+    /// Segments that the middlebox made itself.
     pub made: u64,
 }
 
@@ -134,7 +134,7 @@ impl MiddleboxCounts {
 }
 
 impl Measured {
-    /// The numbers of `outcome`, which `spec` led to.
+    /// Computes the measurements of `outcome`, the result of `spec`.
     pub fn of(spec: &Spec, outcome: &Outcome) -> Measured {
         let competing = |workload: usize| matches!(spec.workloads[workload], Workload::Tcp { .. });
         let stop = Instant::ZERO + spec.stop;
@@ -196,7 +196,7 @@ impl Measured {
         }
     }
 
-    /// The number that ranks: seconds or bits per second.
+    /// Returns the value that ranks: seconds or bits per second.
     pub fn value(&self, measure: MeasureName) -> f64 {
         match measure {
             MeasureName::CompletionTime => self.completion_s.unwrap_or(f64::NAN),
@@ -205,19 +205,19 @@ impl Measured {
         }
     }
 
-    /// True if the number that ranks is a lower bound: transfers did not complete, and their times count until the run
-    /// stopped.
+    /// Returns true if the value that ranks is a lower bound: transfers did not complete, and their times count until
+    /// the run stopped.
     pub fn is_censored(&self, measure: MeasureName) -> bool {
         let is_time = matches!(measure, MeasureName::CompletionTime | MeasureName::PageLoadTime);
         is_time && self.has_bounds()
     }
 
-    /// Whether its times are lower bounds.
+    /// Returns true if the times are lower bounds.
     pub fn has_bounds(&self) -> bool {
         !self.finished || self.unfinished > 0
     }
 
-    /// Timeouts per data segment sent.
+    /// Returns the timeouts per data segment sent.
     pub fn rto_rate(&self) -> f64 {
         match self.counted.count("segments_sent") {
             0 => 0.0,
@@ -226,7 +226,7 @@ impl Measured {
     }
 }
 
-/// What the schedulers decided: the runs of a connection side by side, connections separated by semicolons.
+/// Formats the decisions of the schedulers: the runs of a connection side by side, connections separated by semicolons.
 fn decisions(spec: &Spec, outcome: &Outcome) -> Option<String> {
     let one = |runs: &Vec<Decided>| {
         let mut text = String::new();
@@ -246,7 +246,7 @@ fn decisions(spec: &Spec, outcome: &Outcome) -> Option<String> {
     Some(all.map(one).collect::<Vec<_>>().join("; "))
 }
 
-/// A count of subflows added up for each path.
+/// Returns the sum of a count of subflows for each path.
 fn by_path(spec: &Spec, connections: &[&ConnectionOutcome], count: fn(&SubflowStats) -> u64) -> Vec<u64> {
     let mut counts = vec![0; spec.network.paths.len()];
     for subflow in connections.iter().flat_map(|connection| &connection.subflows) {
@@ -260,7 +260,7 @@ fn shares(bytes: &[u64]) -> Vec<f64> {
     bytes.iter().map(|&n| n as f64 / total as f64).collect()
 }
 
-/// Bits per second; 0 in no time.
+/// Returns bits per second; 0 for a span of zero.
 pub(crate) fn per_second(bytes: u64, span: Duration) -> f64 {
     match span.is_zero() {
         true => 0.0,
@@ -268,19 +268,19 @@ pub(crate) fn per_second(bytes: u64, span: Duration) -> f64 {
     }
 }
 
-/// `None` without values.
+/// Returns the mean; `None` without values.
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The standard deviation of a sample (n − 1); `None` with fewer than two values.
+/// Returns the standard deviation of a sample (n − 1); `None` with fewer than two values.
 pub(crate) fn deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|_| values.len() > 1)?;
     let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// How much time the spans cover together.
+/// Returns the time that the spans cover together.
 fn union(mut spans: Vec<(Instant, Instant)>) -> Duration {
     spans.sort_unstable();
     let (mut covered, mut until) = (Duration::ZERO, Instant::ZERO);

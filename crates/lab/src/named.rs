@@ -1,5 +1,5 @@
-//! Policies named in one text: `ecf`, `ecf:beta=0.25`, `ratio:weights="0=3, 1=1"`. What is wrong is said as of a
-//! scenario, with the place.
+//! Policies written in one text: `ecf`, `ecf:beta=0.25`, `ratio:weights="0=3, 1=1"`. Errors point at the place, as in a
+//! scenario.
 
 use crate::error::{Problem, Sources};
 use crate::file::Policy;
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// The policy that `text` names in `table`, and what it is with all its parameters. `option` is where the text comes from
-/// (`--scheduler`), for the error.
+/// Builds the policy that `text` names in `table`, and returns it with all its parameters. `option` is the source of
+/// the text (`--scheduler`), for errors.
 pub fn named<T: Kind + ?Sized>(
     table: &Table<T>,
     option: &str,
@@ -22,7 +22,7 @@ pub fn named<T: Kind + ?Sized>(
     blame(option, text, |whole| resolve::build(table, &read(text)?, whole))
 }
 
-/// The same for an ACK path. Outside of scenarios paths have no names, so a `path` must be an address.
+/// Builds an ACK path policy, as [`named`]. Paths have no names outside of scenarios, so a `path` must be an address.
 pub fn named_ack_path(
     table: &Table<dyn AckPath>,
     option: &str,
@@ -55,8 +55,8 @@ pub(crate) fn blame<T>(
 
 const ACCEPTED: &str = "accepted: NAME or NAME:PARAMETER=VALUE,… such as \"ecf:beta=0.25\"; see `anabranch list`";
 
-/// Cuts `A,B:x=1,y=2,C` into its policies: a part that sets something and names nothing belongs to the policy before
-/// it.
+/// Splits `A,B:x=1,y=2,C` into its policies: a part that sets a parameter and names no policy belongs to the policy
+/// before it.
 pub fn split(list: &str) -> Vec<String> {
     let mut policies: Vec<String> = Vec::new();
     let mut quoted = false;
@@ -71,7 +71,7 @@ pub fn split(list: &str) -> Vec<String> {
     policies
 }
 
-/// The policy that a text names, with what it sets.
+/// Parses the text of a policy: its name and the parameters that it sets.
 pub(crate) fn read(text: &str) -> Result<Policy, Problem> {
     let name = text.split(':').next().unwrap_or_default();
     if name.is_empty() {
@@ -89,7 +89,7 @@ pub(crate) fn read(text: &str) -> Result<Policy, Problem> {
     Ok(Policy { name: name.to_owned(), parameters })
 }
 
-/// Where the parameters stand: what lies between commas that are in no quotes.
+/// Returns the places of the parameters: the parts between commas outside of quotes.
 fn pieces(text: &str, start: usize) -> Result<Vec<Range<usize>>, Problem> {
     let (mut found, mut begin, mut quoted) = (Vec::new(), start, None);
     for (at, byte) in text.bytes().enumerate().skip(start) {

@@ -1,7 +1,7 @@
-//! Every scheduler against every other, over several scenarios.
+//! Tournament: every scheduler against every other, over several scenarios.
 //!
-//! Of two schedulers the ratio of their speeds is taken seed by seed, since both met the same draws, and averaged as
-//! logarithms: a geometric mean, which says the same whichever of the two is named first.
+//! For two schedulers, the ratio of their speeds is taken for each seed, since both met the same draws, and averaged as
+//! logarithms: a geometric mean, which does not depend on the order of the two.
 
 use crate::compare::{Comparison, Plan, REFERENCE};
 use crate::file::MeasureName;
@@ -9,84 +9,85 @@ use crate::stats::Estimate;
 use crate::{Chosen, Journal, KeepError, Scenario, ScenarioError, VERSION, Variant, build};
 use serde::Serialize;
 
-/// What to run.
+/// Runs that a tournament consists of.
 pub struct Tournament {
     plans: Vec<Plan>,
 }
 
-/// Who won against whom.
+/// Results of a tournament.
 #[derive(Clone, Debug, Serialize)]
 pub struct Standings {
-    /// Of Anabranch.
+    /// Version of Anabranch.
     pub version: &'static str,
     /// Digest of the program that made the runs.
     pub build: &'static str,
-    /// The schedulers with their parameters, the one with most to its credit first.
+    /// Schedulers with their parameters, by wins minus losses, the best first.
     pub schedulers: Vec<Standing>,
-    /// In the order asked for.
+    /// Results for each scenario, in the order asked for.
     pub scenarios: Vec<Bout>,
 }
 
-/// A scheduler over all scenarios.
+/// Result of a scheduler over all scenarios.
 #[derive(Clone, Debug, Serialize)]
 pub struct Standing {
-    /// It and its parameters.
+    /// The scheduler with its parameters.
     #[serde(flatten)]
     pub scheduler: Variant,
-    /// Pairs in which it was faster.
+    /// Number of pairs in which it was faster.
     pub won: usize,
-    /// Pairs in which it was slower.
+    /// Number of pairs in which it was slower.
     pub lost: usize,
 }
 
-/// All pairs over one scenario.
+/// Results of all pairs over one scenario.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bout {
-    /// Its name.
+    /// Name of the scenario.
     pub scenario: String,
-    /// SHA-256 of its content.
+    /// SHA-256 of the content of the scenario.
     pub digest: String,
-    /// What ranks: completion time or goodput.
+    /// Measure that ranks: completion time or goodput.
     pub measure: &'static str,
-    /// The seed of each repetition.
+    /// Seed of each repetition.
     pub seeds: Vec<u64>,
-    /// The policies of the host that sends; the schedulers that take part stand in the place of its scheduler.
+    /// Policies of the host that sends; each scheduler under test replaces its scheduler.
     pub policies: Chosen,
-    /// Runs that did not finish, of all.
+    /// Number of runs that did not finish.
     pub unfinished: usize,
-    /// Each two schedulers once, in the order of the standings.
+    /// Each pair of schedulers once, in the order of the standings.
     pub pairs: Vec<Pair>,
 }
 
-/// Two schedulers over one scenario.
+/// Result of two schedulers over one scenario.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
-    /// One.
+    /// First scheduler.
     pub a: String,
-    /// The other.
+    /// Second scheduler.
     pub b: String,
-    /// How often as fast as `b` `a` was.
+    /// Speed of `a` over that of `b`.
     pub speed: Ratio,
-    /// Who was faster, if that can be told.
+    /// The faster of the two, if the difference is significant.
     pub winner: Option<String>,
 }
 
-/// A geometric mean with its 95 % interval; without one for a single repetition.
+/// Geometric mean with its 95 % interval; a single repetition has no interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// The mean.
     pub mean: f64,
-    /// The true mean is between this …
+    /// Lower end of the 95 % interval.
     pub low: Option<f64>,
-    /// … and this in 95 % of cases.
+    /// Upper end of the 95 % interval.
     pub high: Option<f64>,
 }
 
-/// A difference that is certain but smaller than this is none that anybody would notice.
+/// Smallest relative difference of speed that counts; a smaller one is ignored even if it is significant.
 pub const LEAST: f64 = 0.01;
 
 impl Tournament {
-    /// The named schedulers, or all, over these scenarios; seed and repetitions are the scenarios' own unless given.
+    /// Plans a tournament of the named schedulers, or of all, over these scenarios; seed and repetitions are the
+    /// scenarios' own unless given.
     pub fn new(
         scenarios: Vec<Scenario>,
         schedulers: &[String],
@@ -101,25 +102,26 @@ impl Tournament {
         Ok(Tournament { plans: scenarios.into_iter().map(plan).collect::<Result<_, _>>()? })
     }
 
-    /// How many runs it takes.
+    /// Returns the number of runs.
     pub fn len(&self) -> usize {
         self.plans.iter().map(Plan::len).sum()
     }
 
-    /// Whether there is nothing to run.
+    /// Returns true if there are no runs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of runs that the journal does not have.
+    /// Returns the number of runs that are not in the journal.
     pub fn missing(&self, journal: &Journal) -> usize {
         self.plans.iter().map(|plan| plan.missing(journal)).sum()
     }
 
-    /// Runs everything on `jobs` threads, and calls `begin` with the name of each scenario and `done` after each run
-    /// that is made. Runs that the journal has are taken from there, and all others are kept in it.
+    /// Makes all runs on `jobs` threads. Calls `begin` with the name of each scenario, and `done` after each new run.
+    /// Runs in the journal are taken from there; all others are kept in it.
     ///
     /// # Errors
+    ///
     /// If a run breaks or cannot be kept.
     pub fn run(
         &self,
@@ -191,7 +193,7 @@ fn bout(plan: &Plan, comparison: &Comparison) -> Bout {
 }
 
 impl Bout {
-    /// How often as fast as `b` `a` was; `None` for the same or strangers.
+    /// Returns the speed of `a` over that of `b`; `None` if they are the same or took no part.
     pub fn speed(&self, a: &str, b: &str) -> Option<Ratio> {
         let pair = self.pairs.iter().find(|pair| (pair.a == a && pair.b == b) || (pair.a == b && pair.b == a))?;
         Some(if pair.a == a { pair.speed } else { pair.speed.inverted() })
@@ -199,7 +201,7 @@ impl Bout {
 }
 
 impl Standings {
-    /// How many scenarios `a` won against `b`, less those it lost.
+    /// Returns the number of scenarios that `a` won against `b`, minus those it lost.
     pub fn net(&self, a: &str, b: &str) -> i32 {
         let score = |bout: &Bout| match bout.speed(a, b).and_then(Ratio::verdict) {
             Some(true) => 1,
@@ -209,7 +211,7 @@ impl Standings {
         self.scenarios.iter().map(score).sum()
     }
 
-    /// The scheduler that speeds are shown against: the usual reference if it took part, or else the first.
+    /// Returns the scheduler that speeds are shown against: the usual reference if it took part, otherwise the first.
     pub fn reference(&self) -> Option<&str> {
         let names = || self.schedulers.iter().map(|standing| &*standing.scheduler.name);
         names().find(|name| *name == REFERENCE).or_else(|| names().next())
@@ -223,7 +225,7 @@ impl Pair {
 }
 
 impl Ratio {
-    /// Of the mean of `over / under`, pair by pair; `None` without samples.
+    /// Returns the geometric mean of `over / under`, pair by pair; `None` without samples.
     pub fn of(over: &[f64], under: &[f64]) -> Option<Ratio> {
         let logarithms: Vec<f64> = over.iter().zip(under).map(|(over, under)| libm::log(over / under)).collect();
         let estimate = Estimate::of(&logarithms)?;
@@ -235,12 +237,13 @@ impl Ratio {
         Ratio { mean: 1.0 / self.mean, low: self.high.map(|x| 1.0 / x), high: self.low.map(|x| 1.0 / x) }
     }
 
-    /// Whether the interval leaves out 1.
+    /// Returns true if the interval does not contain 1.
     pub fn is_significant(self) -> bool {
         self.low.is_some_and(|low| low > 1.0) || self.high.is_some_and(|high| high < 1.0)
     }
 
-    /// True if what stands above is faster, by at least [`LEAST`] and with certainty; `None` if it cannot be told.
+    /// Returns true if the numerator is faster, false if the denominator is, by at least [`LEAST`] and significantly;
+    /// `None` otherwise.
     pub fn verdict(self) -> Option<bool> {
         let noticeable = (self.mean.max(1.0 / self.mean)) >= 1.0 + LEAST;
         (noticeable && self.is_significant()).then_some(self.mean > 1.0)
@@ -254,8 +257,8 @@ mod tests {
 
     #[test]
     fn a_ratio_by_hand() {
-        // 2 and 8: geometric mean 4. Logarithms differ by ln 4 = 1.3863, so their standard error is 0.6931; times 12.706
-        // that is 8.807 to either side.
+        // 2 and 8: geometric mean 4. Logarithms differ by ln 4 = 1.3863, so their standard error is 0.6931; times
+        // 12.706 that is 8.807 to either side.
         let ratio = Ratio::of(&[2.0, 8.0], &[1.0, 1.0]).unwrap();
         assert!((ratio.mean - 4.0).abs() < 1e-12);
         assert!((ratio.high.unwrap() / ratio.mean / 8.807_f64.exp() - 1.0).abs() < 1e-2, "{ratio:?}");

@@ -1,4 +1,4 @@
-//! The build that makes runs.
+//! Identity of the program that makes runs.
 
 use anabranch_units::hex;
 use sha2::{Digest, Sha256};
@@ -7,13 +7,13 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The version of the source.
+/// Version of the source.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Stands for a build whose program cannot be read.
+/// Build of a program whose file cannot be read.
 pub const UNKNOWN_BUILD: &str = "unknown";
 
-/// Digest of the running program: 16 hexadecimal digits of the SHA-256 of its file, or [`UNKNOWN_BUILD`].
+/// Returns the digest of the running program: 16 hexadecimal digits of the SHA-256 of its file, or [`UNKNOWN_BUILD`].
 ///
 /// Build, scenario and seed identify a run: a program with other policies, or another commit of the same version, has
 /// another digest. The file is read at the first call.
@@ -22,16 +22,16 @@ pub fn build() -> &'static str {
     BUILD.get_or_init(|| digest_of_program().unwrap_or_else(|_| UNKNOWN_BUILD.to_owned()))
 }
 
-/// Takes the digest of `file` for that of the program: a library inside another program is the build, not the program
-/// around it. Must come before the first [`build`]; later calls change nothing.
+/// Sets `file` as the program whose digest [`build`] returns: for a library inside another program. Must come before
+/// the first [`build`]; later calls have no effect.
 pub fn build_is_of(file: PathBuf) {
     let _ = LIBRARY.set(file);
 }
 
-/// The file in place of the program's own.
+/// File that replaces the program's own.
 static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
 
-/// `0.1.0 (build 9ee84d7f362d2eca)`
+/// Returns version and build: `0.1.0 (build 9ee84d7f362d2eca)`.
 pub fn version_with_build() -> String {
     format!("{VERSION} (build {})", build())
 }
@@ -39,7 +39,7 @@ pub fn version_with_build() -> String {
 fn digest_of_program() -> io::Result<String> {
     let mut program = match LIBRARY.get() {
         Some(library) => File::open(library)?,
-        // The link of /proc leads to the program that runs even if its file has been replaced meanwhile.
+        // The link in /proc leads to the running program even if its file has been replaced since.
         None => File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))?,
     };
     let (mut digest, mut part) = (Sha256::new(), vec![0; 1 << 20]);

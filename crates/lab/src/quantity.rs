@@ -1,48 +1,47 @@
-//! Quantities as scenarios write them: a decimal number and its unit in one word, `"10ms"`, `"25mbit"`, `"64KiB"`,
+//! Quantities as written in scenarios: a decimal number and its unit in one word, `"10ms"`, `"25mbit"`, `"64KiB"`,
 //! `"0.5%"`, `"100p"`, `"1bdp"`.
 //!
-//! A number without its unit is refused: the reader of a result must not have to guess. So are units that people read in
-//! two ways (`mbps` is megabytes to `tc`, `KB` is 1000 or 1024 bytes). Arithmetic is exact; what remains below one
-//! nanosecond, bit per second or byte is rounded.
+//! A number without a unit is an error, and so is an ambiguous unit (`mbps` is megabytes to `tc`, `KB` is 1000 or 1024
+//! bytes). Arithmetic is exact; fractions of a nanosecond, bit per second or byte are rounded.
 
 use anabranch_units::{Bytes, Duration, Rate};
 
-/// Text that is no quantity of the kind wanted.
+/// Error: the text is not a quantity of the kind wanted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct Refusal {
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// What would be accepted.
+    /// Accepted texts.
     pub accepted: String,
 }
 
-/// What a queue holds, before the path it belongs to is known.
+/// Capacity of a queue, before its path is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Queue {
-    /// So many packets.
+    /// Packets.
     Packets(u32),
-    /// So many bytes.
+    /// Bytes.
     Bytes(Bytes),
-    /// So many bandwidth-delay products of the path.
+    /// Bandwidth-delay products of the path.
     Bdp(f64),
 }
 
-/// A span of time: `ns`, `us`, `ms`, `s`, `min`.
+/// Parses a span of time: `ns`, `us`, `ms`, `s`, `min`.
 pub fn duration(text: &str) -> Result<Duration, Refusal> {
     let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("min", 60_000_000_000)];
     measure(text, &units, "a time with its unit (ns, us, ms, s, min), such as \"10ms\" or \"1.5s\"", &[])
         .map(Duration::from_nanos)
 }
 
-/// A data rate in decimal bits per second: `bit`, `kbit`, `mbit`, `gbit`.
+/// Parses a data rate in decimal bits per second: `bit`, `kbit`, `mbit`, `gbit`.
 pub fn rate(text: &str) -> Result<Rate, Refusal> {
     let units = [("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000)];
     let likely = [("mbps", "mbit"), ("kbps", "kbit"), ("gbps", "gbit"), ("mbit/s", "mbit"), ("m", "mbit")];
     measure(text, &units, "bits per second (bit, kbit, mbit, gbit), such as \"25mbit\"", &likely).map(Rate::from_bps)
 }
 
-/// An amount of data: `B`, decimal `kB`, `MB`, `GB`, binary `KiB`, `MiB`, `GiB`.
+/// Parses an amount of data: `B`, decimal `kB`, `MB`, `GB`, binary `KiB`, `MiB`, `GiB`.
 pub fn size(text: &str) -> Result<Bytes, Refusal> {
     let units = [
         ("B", 1),
@@ -58,7 +57,7 @@ pub fn size(text: &str) -> Result<Bytes, Refusal> {
         .map(Bytes::new)
 }
 
-/// A share between 0 and 1, written in percent: `"0.5%"`.
+/// Parses a share between 0 and 1, written in percent: `"0.5%"`.
 pub fn share(text: &str) -> Result<f64, Refusal> {
     const ACCEPTED: &str = "a percentage from 0% to 100%, such as \"0.5%\"";
     let (number, unit) = split(text, ACCEPTED)?;
@@ -72,7 +71,7 @@ pub fn share(text: &str) -> Result<f64, Refusal> {
     Ok(share)
 }
 
-/// What a queue holds: `"100p"` in packets, `"64KiB"` in bytes, `"1bdp"` in bandwidth-delay products.
+/// Parses the capacity of a queue: `"100p"` in packets, `"64KiB"` in bytes, `"1bdp"` in bandwidth-delay products.
 pub fn queue(text: &str) -> Result<Queue, Refusal> {
     const ACCEPTED: &str = "packets \"100p\", bytes \"64KiB\" or bandwidth-delay products \"1bdp\"";
     let (number, unit) = split(text, ACCEPTED)?;
@@ -86,15 +85,15 @@ pub fn queue(text: &str) -> Result<Queue, Refusal> {
     }
 }
 
-/// Whether the text begins like a quantity and is not, say, the name of a file.
+/// Returns true if the text looks like a quantity rather than, say, the name of a file.
 pub fn is_quantity_like(text: &str) -> bool {
-    // A sign is wrong and makes no file name of it.
+    // A text with a sign is a wrong quantity, not the name of a file.
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '_');
     rest.len() < text.len() && rest.trim().chars().all(|c| c.is_ascii_alphabetic() || c == '/' || c == '%')
 }
 
-/// A non-negative decimal number, exactly: `digits / 10^places`.
+/// Exact non-negative decimal number: `digits / 10^places`.
 #[derive(Clone, Copy)]
 struct Decimal {
     digits: u128,
@@ -102,7 +101,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// Up to 24 digits, so that no product below overflows.
+    /// Parses up to 24 digits, so that no product below overflows.
     fn parse(text: &str) -> Option<Decimal> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = format!("{whole}{fraction}");
@@ -113,7 +112,7 @@ impl Decimal {
         Some(Decimal { digits: digits.parse().ok()?, places: u32::try_from(fraction.len()).ok()? })
     }
 
-    /// This many units of `unit`, rounded; `None` beyond 64 bits.
+    /// Returns this many units of `unit`, rounded; `None` beyond 64 bits.
     fn scaled(self, unit: u64) -> Option<u64> {
         let divisor = 10u128.pow(self.places);
         let product = self.digits.checked_mul(u128::from(unit))?;

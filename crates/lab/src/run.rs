@@ -1,6 +1,6 @@
-//! Runs, one by one or many on several threads.
+//! Runs, one by one or several on threads.
 //!
-//! Results stand in the order in which the runs were asked for, whatever thread was done first.
+//! Results are in the order in which the runs were asked for, whichever ends first.
 
 use crate::asked::{Answer, Answers};
 use crate::timeline::{Both, Timeline, TimelineObserver};
@@ -16,42 +16,42 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A run and what it answered.
+/// A run with its results.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The command that repeats it.
+    /// Command that repeats the run.
     pub command: String,
-    /// Its numbers.
+    /// Its measurements.
     pub measured: Measured,
-    /// All that the simulator answered.
+    /// Outcome of the simulator.
     pub outcome: Outcome,
-    /// How it went, if [`Keep::timeline`] asked for it.
+    /// Timeline of the run, if [`Keep::timeline`] asked for it.
     pub timeline: Option<Timeline>,
-    /// Answers of its schedulers, if [`Keep::answers`] asked for it.
+    /// Decisions of its schedulers, if [`Keep::answers`] asked for them.
     pub answers: Option<Vec<Answer>>,
 }
 
-/// A run that broke.
+/// Error: a run broke.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, miette::Diagnostic)]
 #[error("a run failed: {problem}")]
 #[diagnostic(help("this repeats it: {command}\nwith the same build: {}", crate::build()))]
 pub struct RunError {
-    /// What went wrong.
+    /// The problem.
     pub problem: String,
-    /// The command that repeats it.
+    /// Command that repeats the run.
     pub command: String,
 }
 
-/// What to keep of a run besides its numbers.
+/// Records of a run to keep besides its measurements.
 #[derive(Clone, Debug, Default)]
 pub struct Keep {
-    /// A record of every packet, in the outcome.
+    /// Record of every packet, in the outcome.
     pub events: bool,
-    /// Capture files in this directory; with several runs, in a directory `seed-N` below it for each.
+    /// Directory for capture files; several runs have a directory `seed-N` below it each.
     pub captures: Option<PathBuf>,
-    /// A [`Timeline`], and samples in the outcome as often as a diagram has use for them.
+    /// A [`Timeline`], and samples in the outcome at the resolution of a diagram.
     pub timeline: bool,
-    /// Every answer of a scheduler.
+    /// Every decision of a scheduler.
     pub answers: bool,
 }
 
@@ -91,7 +91,8 @@ pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError>
     Ok(Run { command, measured, outcome, timeline, answers: answers.map(|answers| answers.take()) })
 }
 
-/// How many samples a diagram gets of a run that takes its whole time; shorter ones get fewer, but not less often than this.
+/// Number of samples for a diagram of a run that takes its whole time. A shorter run has fewer, at least [`MOST_OFTEN`]
+/// apart.
 const SAMPLES: u64 = 6000;
 const MOST_OFTEN: Duration = Duration::from_millis(5);
 
@@ -108,21 +109,21 @@ pub fn run_seeds(
             Some(directory) if seeds.len() > 1 => Some(directory.join(format!("seed-{seed}"))),
             captures => captures.clone(),
         };
-        // A timeline is as long as the run: that of the first seed is enough to look at.
+        // A timeline is as long as the run: only that of the first seed is kept.
         Keep { captures, timeline: keep.timeline && seeds.first() == Some(&seed), ..*keep }
     };
     in_parallel(seeds, jobs, done, &|seed| run(scenario, *seed, &apart(*seed)))
 }
 
-/// The number of threads for so many runs: as many as asked for (0: one per processor), and no more than there are
-/// runs, or four for each processor. More would only wait for each other.
+/// Returns the number of threads for `runs` runs: `jobs` (0: one per processor), but at most one for each run and four
+/// for each processor. More would only wait for each other.
 pub fn threads(jobs: usize, runs: usize) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let wanted = if jobs == 0 { processors } else { jobs };
     wanted.min(4 * processors).min(runs).max(1)
 }
 
-/// Results in the order of `work`; of failures the first in that order among those that were met before the work stopped.
+/// Returns results in the order of `work`; of the failures met before the work stopped, the first in that order.
 pub(crate) fn in_parallel<W: Sync, R: Send, E: Send>(
     work: &[W],
     jobs: usize,
@@ -131,7 +132,7 @@ pub(crate) fn in_parallel<W: Sync, R: Send, E: Send>(
 ) -> Result<Vec<R>, E> {
     let broken = AtomicBool::new(false);
     let one = |work: &W| {
-        // After a failure nothing more is begun: what was made is kept, and the rest would not be shown.
+        // After a failure no further work begins: finished runs are kept, and others would not be shown.
         if broken.load(Ordering::Relaxed) {
             return None;
         }
@@ -140,17 +141,17 @@ pub(crate) fn in_parallel<W: Sync, R: Send, E: Send>(
         done();
         Some(result)
     };
-    // Only what was run takes memory: a result is large, and millions may not be begun.
+    // Only finished runs take memory: a result is large, and millions of runs may not have begun.
     let results: Vec<Result<R, E>> =
         match rayon::ThreadPoolBuilder::new().num_threads(threads(jobs, work.len())).build() {
             Ok(pool) => pool.install(|| work.par_iter().filter_map(one).collect()),
-            // No threads to be had: one after the other gives the same results.
+            // Without threads, sequential runs give the same results.
             Err(_) => work.iter().filter_map(one).collect(),
         };
     results.into_iter().collect()
 }
 
-/// Plays a run with capture files of it.
+/// Makes a run and writes capture files of it.
 fn capture(
     scenario: &Scenario,
     seed: u64,
@@ -167,7 +168,7 @@ fn capture(
     Ok(outcome)
 }
 
-/// Ends a run when its flag becomes true, at the next packet that a host sends.
+/// Stops a run at the next packet that a host sends after its flag became true.
 struct StopObserver<'a>(&'a AtomicBool);
 
 impl Observer for StopObserver<'_> {
@@ -185,7 +186,7 @@ impl Observer for StopObserver<'_> {
 }
 
 fn play(spec: &Spec, observer: Option<&mut dyn Observer>) -> Result<Outcome, String> {
-    // The simulator asserts what must hold in every run; a broken promise ends this run and not the program.
+    // The simulator asserts its invariants; a violation ends this run and not the program.
     let played = catch_unwind(AssertUnwindSafe(|| match observer {
         Some(observer) => anabranch_sim::run_observed(spec, observer),
         None => anabranch_sim::run(spec),
@@ -196,7 +197,7 @@ fn play(spec: &Spec, observer: Option<&mut dyn Observer>) -> Result<Outcome, Str
     }
 }
 
-/// The text of a panic, or of a policy's failure.
+/// Returns the text of a panic, or of a policy's failure.
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
     if let Some(failure) = panic.downcast_ref::<Failure>() {
         return failure.to_string();

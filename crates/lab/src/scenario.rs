@@ -1,4 +1,4 @@
-//! A scenario, read and checked: what it is called, what identifies its content, and the runs it stands for.
+//! Scenario, read and checked: name, digest, and the specification of its runs.
 
 use crate::ScenarioError;
 use crate::error::Problem;
@@ -25,61 +25,62 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A scenario ready to run.
+/// Scenario ready to run.
 #[derive(Clone)]
 pub struct Scenario {
-    /// The file's name without directory and extension, or that of a shipped scenario.
+    /// Name of the file without directory and extension, or of a shipped scenario.
     pub name: String,
-    /// One line on what it is for.
+    /// Purpose in one line.
     pub about: Option<String>,
-    /// The file as it is written, without what the command line laid over it.
+    /// Text of the file, without overrides from the command line.
     pub text: Arc<str>,
-    /// SHA-256 of the content after overrides, traces included, seed and repetitions apart.
+    /// SHA-256 of the content after overrides, traces included, but without seed and repetitions.
     pub digest: String,
-    /// The seed of the first repetition.
+    /// Seed of the first repetition.
     pub seed: u64,
-    /// Repetitions of a comparison.
+    /// Number of repetitions of a comparison.
     pub repeat: usize,
-    /// What ranks.
+    /// Measure that ranks.
     pub measure: MeasureName,
-    /// Policies that take the place of others in the course of the run.
+    /// Policies that replace others during the run.
     pub switched: Vec<Switched>,
-    /// How to name it on the command line, overrides included.
+    /// Scenario and overrides as named on the command line.
     pub origin: Origin,
     spec: Spec,
     spread: Duration,
     varies: Vec<Vary>,
     watch: Watch,
     catalogue: Arc<Catalogue>,
-    /// Ends its runs when it becomes true.
+    /// Flag that stops runs when it becomes true.
     pub(crate) stop: Option<Arc<AtomicBool>>,
-    /// Of client and server.
+    /// Policies of client and server.
     policies: [Chosen; 2],
-    /// Which of the two sends.
+    /// Index in `policies` of the host that sends.
     sender: usize,
-    /// The scheduler as the scenario has it, with its parameters.
+    /// Scheduler as written in the scenario, with its parameters.
     scheduler: Option<Policy>,
-    /// As the file has them: both hosts, client, server.
+    /// Tables in the file for both hosts, client and server.
     hosts: [HostTable; 3],
 }
 
-/// What was asked for on the command line.
+/// Scenario as named on the command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Origin {
-    /// A file, or the name of a shipped scenario.
+    /// Path of a file, or name of a shipped scenario.
     pub scenario: String,
-    /// Each `--set`.
+    /// Text of each `--set`.
     pub sets: Vec<String>,
 }
 
-/// Reads a trace, a page or a session by the name in the file; `true` if the name came from a `--set`.
+/// Function that reads a trace, page or session by its name in the file; the flag is true if the name came from a
+/// `--set`.
 pub(crate) type ReadTrace<'a> = dyn Fn(&str, bool) -> std::io::Result<String> + 'a;
 
 impl Scenario {
-    /// The shipped scenario of that name, the drawn condition (`drawn/SEED/NUMBER`), or else the file, with each
-    /// `KEY=VALUE` of `sets` laid over it.
+    /// Loads the shipped scenario of that name, the drawn condition (`drawn/SEED/NUMBER`), or otherwise the file, and
+    /// overrides values with each `KEY=VALUE` of `sets`.
     ///
-    /// Traces named in the file are found beside it, traces named in `sets` from the current directory.
+    /// Traces named in the file are relative to it; traces named in `sets` are relative to the current directory.
     pub fn load(catalogue: &Arc<Catalogue>, name: &str, sets: &[String]) -> Result<Scenario, ScenarioError> {
         let origin = Origin { scenario: name.to_owned(), sets: sets.to_vec() };
         if let Some(shipped) = shipped::find(name) {
@@ -109,7 +110,7 @@ impl Scenario {
         Scenario::read(catalogue, &stem, name, &text, origin, &read)
     }
 
-    /// From text; traces come from `read`, which also learns whether the name stood in a `--set`.
+    /// Reads a scenario from a text. `read` reads traces; its flag tells if the name came from a `--set`.
     pub fn read(
         catalogue: &Arc<Catalogue>,
         name: &str,
@@ -121,7 +122,7 @@ impl Scenario {
         Scenario::layered(catalogue, name, &[Layer { name: file_name, text, within: None }], origin, read)
     }
 
-    /// From several texts, each laid over those before it.
+    /// Reads a scenario from several texts, each of which overrides those before it.
     pub(crate) fn layered(
         catalogue: &Arc<Catalogue>,
         name: &str,
@@ -177,51 +178,52 @@ impl Scenario {
         })
     }
 
-    /// The same, with runs that end as failed soon after `stop` became true. The flag changes nothing else of a run.
+    /// Makes runs end as failed soon after `stop` becomes true. The flag has no other effect on a run.
     pub fn stoppable(mut self, stop: &Arc<AtomicBool>) -> Scenario {
         self.stop = Some(Arc::clone(stop));
         self
     }
 
-    /// The paths' names, in order.
+    /// Returns the names of the paths, in order.
     pub fn paths(&self) -> Vec<String> {
         self.spec.network.paths.iter().map(|path| path.name.clone()).collect()
     }
 
-    /// The names of the links that paths share.
+    /// Returns the names of the shared links.
     pub(crate) fn links(&self) -> Vec<String> {
         self.spec.network.shared.iter().map(|link| link.name.clone()).collect()
     }
 
-    /// Whether two paths cross one link.
+    /// Returns true if two paths cross one link.
     pub fn shares_a_link(&self) -> bool {
         let paths = &self.spec.network.paths;
         let crosses = |link: &String| paths.iter().filter(|path| path.via.as_ref() == Some(link)).count();
         self.spec.network.shared.iter().any(|link| crosses(&link.name) > 1)
     }
 
-    /// What the file says of the client, or else of the server: the tables in which it does, of which the later one overrides.
+    /// Returns the tables in the file for the client, or else for the server; the later one overrides the earlier one.
     pub fn host_tables(&self, client: bool) -> [&HostTable; 2] {
         let [both, of_client, of_server] = &self.hosts;
         [both, if client { of_client } else { of_server }]
     }
 
-    /// The policies of the host that sends.
+    /// Returns the policies of the host that sends.
     pub fn policies(&self) -> &Chosen {
         &self.policies[self.sender]
     }
 
-    /// The policies of the host that receives.
+    /// Returns the policies of the host that receives.
     pub fn receiver(&self) -> &Chosen {
         &self.policies[1 - self.sender]
     }
 
-    /// Whether it is the client that sends the data.
+    /// Returns true if the client sends the data.
     pub(crate) fn client_sends(&self) -> bool {
         self.sender == 0
     }
 
-    /// The schedulers of client and server by name, each with the time from which on it is in use, in this order.
+    /// Returns the names of the schedulers of client and server, each with the time from which it is in use, in the
+    /// order of time.
     pub(crate) fn schedulers(&self, seed: u64) -> [Vec<(Instant, String)>; 2] {
         [0, 1].map(|host: usize| {
             let mut all = vec![(Instant::ZERO, self.policies[host].scheduler.name.clone())];
@@ -235,13 +237,13 @@ impl Scenario {
         })
     }
 
-    /// The time by which everything begins later than in the file (`run.spread`), while links and traces count from
-    /// zero.
+    /// Returns the delay of a repetition drawn from its seed (`run.spread`): workloads and changes begin later by it,
+    /// while links and traces count from zero.
     pub fn late(&self, seed: u64) -> Duration {
         Duration::from_nanos(Seed(seed).stream("run/spread").below(self.spread.as_nanos()))
     }
 
-    /// Notes on what is allowed and worth knowing, as sentences.
+    /// Returns notes on settings that are allowed but worth knowing, as sentences.
     pub fn notes(&self) -> Vec<String> {
         let hosts = [("client", &self.spec.client), ("server", &self.spec.server)];
         let ((from, sender), (to, receiver)) = (hosts[self.sender], hosts[1 - self.sender]);
@@ -255,30 +257,30 @@ impl Scenario {
         small.into_iter().collect()
     }
 
-    /// The run with this seed.
+    /// Returns the specification of the run with this seed.
     pub fn spec(&self, seed: u64) -> Spec {
         let mut spec = self.spec.clone();
         spec.seed = Seed(seed);
         let late = self.late(seed);
         shift(&mut spec, late);
-        // In front, so that what the file says for the same moment comes last.
+        // Drawn changes come first, so that a change in the file at the same time overrides them.
         spec.network.changes.splice(0..0, self.varies.iter().flat_map(|vary| vary.changes(Seed(seed), spec.stop)));
         spec.samples = self.watch.times(spec.stop, late);
         spec
     }
 
-    /// The same with at most so many events in a run.
+    /// Limits the number of events in a run.
     pub(crate) fn with_budget(mut self, events: u64) -> Scenario {
         self.spec.budget = Some(events);
         self
     }
 
-    /// When a run is stopped, counted as the scenario counts.
+    /// Returns the time at which a run is stopped, in the time of the scenario.
     pub(crate) fn stop(&self) -> Duration {
         self.spec.stop
     }
 
-    /// Whether seeds make a difference: something is drawn from them.
+    /// Returns true if runs draw from the seed.
     pub fn is_random(&self) -> bool {
         let spec = &self.spec;
         let own = spec.network.paths.iter().flat_map(|path| [&path.down, &path.up]);
@@ -299,12 +301,12 @@ impl Scenario {
             || spec.workloads.iter().any(Workload::is_random)
     }
 
-    /// What is looked at on the way.
+    /// Returns the samples and windows of a run.
     pub(crate) fn watch(&self) -> &Watch {
         &self.watch
     }
 
-    /// The same with plain TCP over the path of that index: a baseline.
+    /// Returns a baseline: the scenario with plain TCP over the path of that index.
     pub fn single_path(&self, path: usize) -> Scenario {
         let mut scenario = self.clone();
         scenario.spec = self.spec.single_path(path);
@@ -314,8 +316,8 @@ impl Scenario {
         scenario
     }
 
-    /// The same with another scheduler: `ecf`, `ecf:beta=0.5`. A bare name keeps the parameters that the scenario gives
-    /// to a scheduler of that name.
+    /// Returns the scenario with another scheduler: `ecf`, `ecf:beta=0.5`. A bare name keeps the parameters that the
+    /// scenario gives to a scheduler of that name.
     pub fn with_scheduler(&self, name: &str) -> Result<Scenario, ScenarioError> {
         let own = self.scheduler.as_ref().filter(|own| own.name == name);
         let mut scenario = self.clone();
@@ -330,14 +332,14 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The schedulers that a comparison runs unless told otherwise: all but `single`, whose place the baselines take.
+    /// Returns the schedulers that a comparison runs by default: all but `single`, which the baselines cover.
     pub fn default_schedulers(&self) -> Vec<String> {
         self.catalogue.schedulers.names().filter(|name| *name != "single").map(str::to_owned).collect()
     }
 }
 
 impl Origin {
-    /// The command that repeats one run.
+    /// Returns the command that repeats one run.
     pub fn command(&self, seed: u64) -> String {
         let mut command = format!("anabranch run {} --seed {seed}", in_shell(&self.scenario));
         for set in &self.sets {
@@ -347,7 +349,7 @@ impl Origin {
     }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell if necessary.
 pub fn in_shell(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=%".contains(c);
     match word.chars().all(plain) {
@@ -380,7 +382,7 @@ fn load_trace(at: &At<String>, from_set: bool, read: &ReadTrace<'_>) -> Result<(
     Ok((text, Arc::new(trace)))
 }
 
-/// A page or session.
+/// Reads the text of a page or session.
 fn load_text(at: &At<String>, from_set: bool, read: &ReadTrace<'_>) -> Result<String, Problem> {
     read(&at.value, from_set).map_err(|error| {
         let from = if from_set { "the current directory" } else { "the directory of the scenario" };
@@ -389,7 +391,7 @@ fn load_text(at: &At<String>, from_set: bool, read: &ReadTrace<'_>) -> Result<St
     })
 }
 
-/// Lets everything begin later, while links and traces count from zero as before.
+/// Delays workloads and changes; links and traces count from zero as before.
 fn shift(spec: &mut Spec, late: Duration) {
     spec.stop += late;
     for change in &mut spec.network.changes {

@@ -5,7 +5,7 @@ use anabranch_policy::registry::{Domain, Entry, Kind};
 use anabranch_policy::{Catalogue, Table};
 use serde_json::{Map, Value, json};
 
-/// The schema as JSON text. Wherever a policy is named it accepts those of the catalogue, with their parameters.
+/// Returns the schema as JSON text. Each policy key accepts the policies of the catalogue with their parameters.
 pub fn schema(catalogue: &Catalogue) -> String {
     let mut schema = schemars::schema_for!(File).to_value();
     for (key, policies) in [
@@ -25,7 +25,7 @@ pub fn schema(catalogue: &Catalogue) -> String {
     serde_json::to_string_pretty(&schema).expect("a schema is plain JSON")
 }
 
-/// Has every property called `key` that is a policy refer to the definition of that name.
+/// Points every policy property called `key` at the definition of that name.
 fn point(schema: &mut Value, key: &str, property: Option<&str>) {
     match schema {
         Value::Object(keywords) => {
@@ -45,7 +45,7 @@ fn point(schema: &mut Value, key: &str, property: Option<&str>) {
     }
 }
 
-/// The name of a policy, or a table with its name and parameters.
+/// Returns the schema of a policy: its name, or a table with its name and parameters.
 fn any_of<T: Kind + ?Sized>(table: &Table<T>) -> Value {
     let one = |entry: &Entry<T>| {
         let mut properties = Map::new();
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::shipped::SHIPPED;
 
-    /// Whether `value` is what `schema` says, for the keywords that our schemas use.
+    /// Returns true if `value` satisfies `schema`, for the keywords that our schemas use.
     fn accepts(root: &Value, schema: &Value, value: &Value) -> bool {
         let Some(keywords) = schema.as_object() else { return schema == &Value::Bool(true) };
         keywords.iter().all(|(keyword, says)| match keyword.as_str() {
@@ -109,7 +109,7 @@ mod tests {
             "maxItems" => value.as_array().is_none_or(|items| items.len() as u64 <= says.as_u64().unwrap()),
             "minimum" => value.as_f64().is_none_or(|n| n >= says.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|n| n <= says.as_f64().unwrap()),
-            // The patterns are read by people's editors; here the reader of the file stands in for them.
+            // Patterns are for editors; here the parser of the file checks texts instead.
             "pattern" | "description" | "title" | "format" | "default" | "$schema" | "$defs" => true,
             other => panic!("a keyword that this test does not know: {other}"),
         })

@@ -1,18 +1,18 @@
-//! The scenarios that come with the program, so that it needs nothing from outside.
+//! Scenarios inside the program, which needs no files for them.
 
-/// A scenario inside the binary.
+/// Scenario inside the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Shipped {
-    /// What `anabranch run` and `compare` call it.
+    /// Name for `anabranch run` and `compare`.
     pub name: &'static str,
-    /// Its file.
+    /// Text of its file.
     pub text: &'static str,
 }
 
-/// The one that `compare` runs if none is named.
+/// Scenario that `compare` runs if none is named.
 pub const DEFAULT: &str = "wlan-lte";
 
-/// All of them.
+/// All shipped scenarios.
 pub const SHIPPED: &[Shipped] = &[
     Shipped { name: "wlan-lte", text: include_str!("../../../scenarios/wlan-lte.toml") },
     Shipped { name: "symmetric", text: include_str!("../../../scenarios/symmetric.toml") },
@@ -24,7 +24,7 @@ pub const SHIPPED: &[Shipped] = &[
     Shipped { name: "map-session", text: include_str!("../../../scenarios/map-session.toml") },
 ];
 
-/// By the name that scenario files use.
+/// Traces by the name that scenario files use.
 const TRACES: &[(&str, &str)] = &[("traces/lte.down", include_str!("../../../scenarios/traces/lte.down"))];
 
 pub(crate) fn find(name: &str) -> Option<&'static Shipped> {

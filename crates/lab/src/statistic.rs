@@ -1,8 +1,8 @@
-//! Statistics of a run, each described once: name, unit, a few words, and its value.
+//! Statistics of a run, each described once: name, unit, meaning, and value.
 //!
-//! Those of the engine come from its own tables ([`anabranch_engine::statistics`]); those that only a run has are
+//! Statistics of the engine come from its own tables ([`anabranch_engine::statistics`]); those of a whole run are
 //! described here. Columns of CSV and Parquet, the numbers that JSON adds to a [`Measured`], the metrics of studies and
-//! the tables in `docs/results.md` and `docs/studies.md` are made from them. A test holds them against the fields of
+//! the tables in `docs/results.md` and `docs/studies.md` are made from them. A test compares them with the fields of
 //! [`Measured`].
 
 use crate::counted::{Column, columns};
@@ -17,10 +17,9 @@ use std::sync::LazyLock;
 /// A statistic of a run.
 #[derive(Clone, Debug)]
 pub struct Statistic {
-    /// Name of its column, with the unit at the end. `{}` stands for the path, window or middlebox that a column is
-    /// about.
+    /// Name of its column, with the unit at the end. `{}` stands for the path, window or middlebox.
     pub name: Cow<'static, str>,
-    /// Name in study files, where it has one.
+    /// Name in study files, if it has one.
     pub metric: Option<&'static str>,
     /// Unit; empty for counts, shares and texts.
     pub unit: &'static str,
@@ -44,7 +43,7 @@ pub enum Censoring {
     Partial,
 }
 
-/// The value of a statistic.
+/// Function for the value of a statistic.
 #[derive(Clone, Copy, Debug)]
 enum Of {
     Flag(fn(&Measured) -> bool),
@@ -62,42 +61,42 @@ enum Of {
     Engine(Kind),
 }
 
-/// The type of a column.
+/// Type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// True or false.
     Flag,
-    /// Whole numbers from 0.
+    /// Whole number from 0.
     Count,
-    /// Numbers.
+    /// Number.
     Number,
-    /// Texts.
+    /// Text.
     Text,
 }
 
-/// A value in a row.
+/// Value in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
     /// No value.
     Empty,
     /// True or false.
     Flag(bool),
-    /// A whole number.
+    /// Whole number.
     Count(u64),
-    /// A number.
+    /// Number.
     Number(f64),
-    /// A text.
+    /// Text.
     Text(String),
 }
 
-/// The argument of a metric in study files.
+/// Argument of a metric in study files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Argument {
     /// No argument.
     None,
-    /// The name of a path.
+    /// Name of a path.
     Path,
-    /// The number of a window of the run, from 0.
+    /// Number of a window of the run, from 0.
     Window,
     /// `WINDOW/PATH`.
     WindowPath,
@@ -134,15 +133,15 @@ use Of::*;
 /// All statistics, in the order of columns.
 pub static STATISTICS: LazyLock<Vec<Statistic>> = LazyLock::new(|| statistics(Tables::ENGINE));
 
-/// A place in the order of columns.
+/// Place in the order of columns.
 enum Place {
-    /// A statistic that only runs have.
+    /// Statistic of a whole run.
     Own(Statistic),
-    /// The column of a statistic of the engine. Those that have no place are behind all others, in the engine's order.
+    /// Column of a statistic of the engine. Statistics of the engine without a place come last, in the engine's order.
     Engine(&'static str),
 }
 
-/// The order of columns.
+/// Order of columns.
 #[rustfmt::skip] // One line each: a table.
 const PLACES: &[Place] = &[
     Place::Own(statistic!(whole "seed", None, "", "seed of the run", Count(|m| m.seed))),
@@ -205,9 +204,10 @@ const PLACES: &[Place] = &[
     Place::Own(statistic!(whole "events_digest", None, "", "digest of everything that happened", Text(|m| Some(&m.events_digest)))),
 ];
 
-/// All statistics in the order of columns, with those of these tables of the engine.
+/// Returns all statistics in the order of columns, with the engine's from these tables.
 ///
 /// # Panics
+///
 /// If the tables lack a statistic that has a place in the order.
 pub fn statistics(tables: Tables<'_>) -> Vec<Statistic> {
     let mut engine: Vec<Statistic> = columns(tables).into_iter().map(Statistic::of_engine).collect();
@@ -232,7 +232,7 @@ impl Statistic {
         Statistic { name, metric, unit, about, derived: false, censoring: Censoring::Partial, of }
     }
 
-    /// The type of its columns.
+    /// Returns the type of its columns.
     pub fn kind(&self) -> Kind {
         match self.of {
             Flag(_) => Kind::Flag,
@@ -243,12 +243,12 @@ impl Statistic {
         }
     }
 
-    /// Whether it has the same one column in every run.
+    /// Returns true if it has the same single column in every run.
     pub fn is_single(&self) -> bool {
         matches!(self.of, Flag(_) | Count(_) | Number(_) | Text(_) | Engine(_))
     }
 
-    /// Its columns in a run over these paths, with their values.
+    /// Returns its columns in a run over these paths, with their values.
     pub fn columns(&self, measured: &Measured, paths: &[String]) -> Vec<(String, Cell)> {
         let named = |about: &dyn fmt::Display| match self.name.contains("{}") {
             true => self.name.replace("{}", &about.to_string()),
@@ -284,7 +284,7 @@ impl Statistic {
         }
     }
 
-    /// The arguments of the metric that it is in study files.
+    /// Returns the argument of its metric in study files.
     pub fn argument(&self) -> Argument {
         match self.of {
             PathCount(_) | PathNumber(_) => Argument::Path,
@@ -294,7 +294,7 @@ impl Statistic {
         }
     }
 
-    /// The unit of the metric that it is: shares and rates of events are percentages there.
+    /// Returns the unit of its metric in study files: `%` for shares and rates of events.
     pub fn metric_unit(&self) -> &'static str {
         match self.of {
             Number(_) | PathNumber(_) if self.unit.is_empty() => "%",
@@ -302,7 +302,7 @@ impl Statistic {
         }
     }
 
-    /// Its number in a run, in [`Statistic::metric_unit`]; `None` where the run has none.
+    /// Returns its number in a run, in [`Statistic::metric_unit`]; `None` if the run has none.
     pub(crate) fn number(&self, measured: &Measured, window: usize, path: usize) -> Option<f64> {
         let scale = if self.metric_unit() == self.unit { 1.0 } else { 100.0 };
         let number = match self.of {
@@ -322,7 +322,7 @@ impl Statistic {
         number.map(|number| scale * number).filter(|number| number.is_finite())
     }
 
-    /// Its text in a run, if it is one.
+    /// Returns its text in a run; `None` for other kinds.
     pub(crate) fn text(&self, measured: &Measured) -> Option<String> {
         match self.of {
             Text(of) => of(measured).map(str::to_owned),
@@ -332,7 +332,7 @@ impl Statistic {
 }
 
 impl Cell {
-    /// The value of a statistic of the engine.
+    /// Converts the value of a statistic of the engine.
     fn of(value: &Value) -> Cell {
         match value {
             Value::Absent => Cell::Empty,
@@ -344,7 +344,7 @@ impl Cell {
         }
     }
 
-    /// A number; empty without one or if it is none.
+    /// Makes the cell of a number; empty if it is absent or not finite.
     pub fn number(number: Option<f64>) -> Cell {
         number.filter(|number| number.is_finite()).map_or(Cell::Empty, Cell::Number)
     }
@@ -362,12 +362,12 @@ impl fmt::Display for Cell {
     }
 }
 
-/// Values with spaces between.
+/// Joins values with spaces.
 fn listed<T: fmt::Display>(values: &[T]) -> String {
     values.iter().map(T::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// `middlebox 1, prohibited 2`
+/// Formats counts by name: `middlebox 1, prohibited 2`.
 fn reasons(counts: &BTreeMap<Cow<'_, str>, u64>) -> String {
     counts.iter().map(|(reason, count)| format!("{reason} {count}")).collect::<Vec<_>>().join(", ")
 }

@@ -1,28 +1,28 @@
 //! Means with 95 % intervals after Student (*The Probable Error of a Mean*, Biometrika 1908).
 //!
-//! Differences are paired: both sides of each met the same draws, so most of the noise is common to them and cancels.
-//! The p-values of several that are tested at once are adjusted after Holm (*A Simple Sequentially Rejective Multiple
+//! Differences are paired: both sides met the same draws, so most of the noise is common to them and cancels. The
+//! p-values of several differences tested at once are adjusted after Holm (*A Simple Sequentially Rejective Multiple
 //! Test Procedure*, Scandinavian Journal of Statistics 1979): the chance of even one false finding in the family stays
 //! below [`LEVEL`].
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// A mean and how well it is known.
+/// Mean with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// How many samples.
+    /// Number of samples.
     pub n: usize,
-    /// Their mean.
+    /// Mean of the samples.
     pub mean: f64,
-    /// The interval `mean ± half` covers the true mean in 95 % of cases; `None` for fewer than two samples.
+    /// Half of the 95 % interval, `mean ± half`; `None` for fewer than two samples.
     pub half: Option<f64>,
 }
 
-/// The chance of a false finding that a test accepts.
+/// Accepted probability of a false finding.
 pub const LEVEL: f64 = 0.05;
 
-/// A paired difference, tested together with others.
+/// Paired difference, tested together with others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Tested {
     /// The difference, with an interval of its own.
@@ -34,7 +34,7 @@ pub struct Tested {
 }
 
 impl Tested {
-    /// Tests these differences as one family. Each `None` stays one and counts for nothing.
+    /// Tests these differences as one family. A `None` stays `None` and does not count.
     pub fn family(differences: &[Option<Estimate>]) -> Vec<Option<Tested>> {
         let p_values: Vec<(usize, f64)> =
             differences.iter().enumerate().filter_map(|(n, it)| Some((n, (*it)?.p_value()?))).collect();
@@ -45,7 +45,7 @@ impl Tested {
         differences.iter().enumerate().map(tested).collect()
     }
 
-    /// Whether the mean is not zero, at [`LEVEL`] for the whole family.
+    /// Returns true if the mean is significantly different from zero, at [`LEVEL`] for the whole family.
     pub fn is_significant(&self) -> bool {
         self.p_holm.is_some_and(|p| p <= LEVEL)
     }
@@ -57,8 +57,8 @@ fn holm(p_values: &[f64]) -> Vec<f64> {
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
     let (mut adjusted, mut most) = (vec![1.0; p_values.len()], 0.0f64);
     for (rank, n) in order.into_iter().enumerate() {
-        // The smallest is tested against all, the next against those that are left; none may be smaller than one before
-        // it.
+        // The smallest is tested against all, the next against the rest; an adjusted one is at least as large as the
+        // one before.
         most = most.max(p_values[n] * (p_values.len() - rank) as f64).min(1.0);
         adjusted[n] = most;
     }
@@ -66,7 +66,7 @@ fn holm(p_values: &[f64]) -> Vec<f64> {
 }
 
 impl Estimate {
-    /// Of the samples' mean; `None` without samples.
+    /// Estimates the mean of the samples; `None` without samples.
     pub fn of(samples: &[f64]) -> Option<Estimate> {
         let n = samples.len();
         if n == 0 {
@@ -80,14 +80,14 @@ impl Estimate {
         Some(Estimate { n, mean, half })
     }
 
-    /// Of the mean of `a - b`, pair by pair.
+    /// Estimates the mean of `a - b`, pair by pair.
     pub fn of_difference(a: &[f64], b: &[f64]) -> Option<Estimate> {
         let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
         Estimate::of(&differences)
     }
 
-    /// The probability of a mean at least as far from zero if the true one is zero (Student, two-sided); `None` for
-    /// fewer than two samples.
+    /// Returns the probability of a mean at least as far from zero if the true mean is zero (Student, two-sided);
+    /// `None` for fewer than two samples.
     pub fn p_value(&self) -> Option<f64> {
         let half = self.half?;
         if half == 0.0 {
@@ -97,13 +97,13 @@ impl Estimate {
         Some(2.0 * student(self.n - 1).cdf(-t))
     }
 
-    /// Whether the interval leaves out zero: a test by itself.
+    /// Returns true if the interval does not contain zero: a test by itself.
     pub fn is_significant(&self) -> bool {
         self.half.is_some_and(|half| self.mean.abs() > half)
     }
 }
 
-/// The 97.5 % quantile of Student's t with `freedom` degrees of freedom.
+/// Returns the 97.5 % quantile of Student's t with `freedom` degrees of freedom.
 fn quantile(freedom: usize) -> f64 {
     student(freedom).inverse_cdf(0.975)
 }

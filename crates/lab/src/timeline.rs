@@ -1,8 +1,8 @@
-//! A run as it went: which data left over which path and when, which of it again, and how much waited at the receiver for data
-//! that was missing. What a time-sequence diagram shows.
+//! Timeline of a run: path and time of each transmission of data, repeated transmissions, and data held at the receiver
+//! behind a gap. It is drawn as a time-sequence diagram.
 //!
-//! Everything is read off the segments, as someone with captures of both hosts would, with the engine's word for why each was
-//! sent. Data is counted from the first byte of its connection.
+//! Everything is read from the segments, as in captures of both hosts, except for the engine's purpose of each segment.
+//! Data is counted from the first byte of its connection.
 
 use anabranch_engine::Purpose;
 use anabranch_paths::{End, PacketId};
@@ -11,88 +11,88 @@ use anabranch_units::{Dsn, Instant, Token};
 use anabranch_wire::{Flags, FlowKey, MpOption, Segment};
 use std::collections::BTreeMap;
 
-/// What happened, connection by connection.
+/// Timeline of a run, by connection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
-    /// In the order in which they were opened; those of competing TCP are not here.
+    /// Connections in the order in which they were opened, without those of competing TCP.
     pub connections: Vec<Traced>,
 }
 
-/// One connection.
+/// Timeline of one connection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traced {
     /// Segments with data, in the order in which they were sent.
     pub sent: Vec<SentData>,
-    /// What the sender knew to have arrived: DATA_ACKs, each time with the first byte not acknowledged. Empty for plain TCP.
+    /// DATA_ACKs at the sender: time, and first byte not acknowledged. Empty for plain TCP.
     pub acked: Vec<(Instant, u64)>,
-    /// Bytes at the receiver that came before data in front of them, on whichever subflow that was lost; each time they change.
-    /// What middleboxes took apart or joined does not count.
+    /// Bytes held at the receiver behind a gap in the data, on whichever subflow; one entry for each change. Segments
+    /// that middleboxes split or merged do not count.
     pub held: Vec<(Instant, u64)>,
 }
 
-/// A segment with data.
+/// Segment with data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentData {
-    /// When it was sent.
+    /// Time at which it was sent.
     pub at: Instant,
-    /// Over which path: an index.
+    /// Index of the path.
     pub path: usize,
-    /// Its first byte.
+    /// First byte.
     pub from: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// Whether and where it had been sent before.
+    /// Earlier transmission of the data, if any.
     pub copy: Copied,
-    /// It did not arrive.
+    /// True if it did not arrive.
     pub lost: bool,
 }
 
-/// Whether data had been sent before.
+/// Earlier transmission of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Copied {
-    /// For the first time.
+    /// None: sent for the first time.
     New,
-    /// Before on the same subflow.
+    /// Sent before on the same subflow.
     Retransmitted,
-    /// Before on another.
+    /// Sent before on another subflow.
     Reinjected,
 }
 
-/// Makes a [`Timeline`] of what it observes.
+/// Observer that makes a [`Timeline`].
 pub struct TimelineObserver {
     sender: Host,
     receiver: Host,
     connections: Vec<Traced>,
     state: Vec<State>,
-    /// By addresses and ports as the client has them.
+    /// Subflows by addresses and ports as the client has them.
     flows: BTreeMap<FlowKey, Flow>,
     tokens: BTreeMap<Token, usize>,
-    /// Data on its way: connection, and place in `sent`.
+    /// Data in flight: connection, and index in `sent`.
     under_way: BTreeMap<PacketId, (usize, usize)>,
 }
 
-/// What is known of a connection besides.
+/// State of a connection.
 #[derive(Default)]
 struct State {
-    /// The data sequence number of the first byte of the sender's data.
+    /// Data sequence number of the first byte of the sender's data.
     first: Option<Dsn>,
-    /// The last data sequence number seen: short ones are near it.
+    /// Last data sequence number seen, which short ones are close to.
     near: Option<Dsn>,
     received: Received,
 }
 
-/// A subflow.
+/// State of a subflow.
 struct Flow {
     connection: usize,
-    /// The initial sequence number of the host that sends data.
+    /// Initial sequence number of the host that sends data.
     isn: Option<u32>,
-    /// The last position on the subflow, counted from the SYN, without wrapping.
+    /// Last position on the subflow, counted from the SYN, without wrapping.
     position: u64,
-    /// From the position to the number of the byte, by the last mapping; at first the SYN alone lies between.
+    /// Difference from the position to the number of the byte, by the last mapping; at first the SYN alone.
     shift: u64,
 }
 
-/// What has arrived, as ranges above the first gap.
+/// Data received, with the ranges above the first gap.
 #[derive(Default)]
 struct Received {
     next: u64,
@@ -101,7 +101,7 @@ struct Received {
 }
 
 impl TimelineObserver {
-    /// For a run in which the client sends the data, or the server.
+    /// Makes an observer for a run in which the client sends the data, or else the server.
     pub fn new(client_sends: bool) -> Self {
         let (sender, receiver) = if client_sends { (Host::Client, Host::Server) } else { (Host::Server, Host::Client) };
         TimelineObserver {
@@ -115,7 +115,7 @@ impl TimelineObserver {
         }
     }
 
-    /// What was seen. The run has ended; data that is still under way has not arrived.
+    /// Returns the timeline at the end of the run. Data still in flight counts as lost.
     pub fn finish(mut self) -> Timeline {
         for (connection, place) in self.under_way.into_values() {
             self.connections[connection].sent[place].lost = true;
@@ -123,7 +123,7 @@ impl TimelineObserver {
         Timeline { connections: self.connections }
     }
 
-    /// Learns which connection the segment belongs to, and what its handshake says.
+    /// Returns the connection of the segment, and records the handshake.
     fn know(&mut self, key: FlowKey, from_sender: bool, segment: &Segment) -> Option<usize> {
         let options = || segment.options.mptcp.iter().flat_map(|options| options.iter());
         if segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && !self.flows.contains_key(&key) {
@@ -157,12 +157,12 @@ impl TimelineObserver {
         Some(connection)
     }
 
-    /// The number of the segment's first byte.
+    /// Returns the number of the segment's first byte.
     fn number(&mut self, key: FlowKey, segment: &Segment) -> Option<u64> {
         let flow = self.flows.get_mut(&key)?;
         let state = &mut self.state[flow.connection];
         let relative = segment.seq.get().wrapping_sub(flow.isn?);
-        // Nearest to the last: 32 bits wrap after 4 GiB.
+        // The nearest position to the last one: 32 bits wrap after 4 GiB.
         let ahead = relative.wrapping_sub(flow.position as u32) as i32;
         let position = flow.position.wrapping_add_signed(i64::from(ahead));
         flow.position = position;
@@ -225,7 +225,7 @@ impl Observer for TimelineObserver {
             let acked = &mut self.connections[connection].acked;
             let last = acked.last().map_or(0, |(_, number)| *number);
             let number = ack.near(Dsn::new(first.get().wrapping_add(last))).get().wrapping_sub(first.get());
-            // One below the first byte acknowledges the handshake alone.
+            // The first byte's predecessor acknowledges only the handshake.
             if number > last && number != u64::MAX {
                 acked.push((sight.at, number));
             }
@@ -237,7 +237,7 @@ impl Observer for TimelineObserver {
     }
 
     fn on_kept(&mut self, id: PacketId, _path: usize, _end: End) {
-        // It may yet arrive as part of another, which cannot be told: neither lost nor received.
+        // It may still arrive as part of another segment: counted neither as lost nor as received.
         self.under_way.remove(&id);
     }
 }
@@ -256,7 +256,7 @@ impl Received {
         if to <= from {
             return;
         }
-        // Joined with what it touches.
+        // Merges the range with those that it touches.
         let first = self.above.range(..=from).next_back().filter(|(_, end)| **end >= from).map_or(from, |(at, _)| *at);
         let touched: Vec<u64> = self.above.range(first..=to).map(|(at, _)| *at).collect();
         for at in touched {
@@ -273,7 +273,7 @@ impl Received {
     }
 }
 
-/// Tells two observers the same.
+/// Observer that passes each event to two others.
 pub(crate) struct Both<'a>(pub(crate) &'a mut dyn Observer, pub(crate) &'a mut dyn Observer);
 
 impl Observer for Both<'_> {
@@ -316,7 +316,7 @@ mod tests {
 
     const FILES: &str = "[[workload]]\nkind = \"files\"\nsize = \"1MB\"\ncount = 2\n";
 
-    /// With `opportunistic`: where a copy completes the file, its statistics are closed while what was lost is still
+    /// With `opportunistic`, a copy can complete the file: its statistics are then closed while lost data is still
     /// repeated.
     #[test]
     fn each_byte_leaves_once_as_new_and_all_of_them_do() {
@@ -339,7 +339,7 @@ mod tests {
             let again = timeline.connections.iter().flat_map(|traced| &traced.sent);
             let again = again.filter(|sent| sent.copy == Copied::Retransmitted).count() as u64;
             assert!(again > 0, "a link that loses makes for retransmissions");
-            // The engine counts FINs too, which hold no data: one on each subflow at most.
+            // The engine counts FINs too, which hold no data: at most one on each subflow.
             let fins = run.measured.counted.count("retransmitted").checked_sub(again);
             assert!(
                 fins.is_some_and(|fins| fins <= 4),

@@ -1,4 +1,4 @@
-//! The TOML of a scenario: the file, and each `--set KEY=VALUE` laid over it.
+//! TOML of a scenario: the file, with the values that each `--set KEY=VALUE` overrides.
 //!
 //! Every value keeps its place, in the file or in the `--set`, so that an error can point at it.
 
@@ -11,9 +11,9 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The texts that make up a scenario's TOML.
+/// Texts that make up a scenario's TOML.
 pub(crate) struct Tree {
-    /// Valid TOML each, with spaces in front of all but the first: a place in one is then a place in the whole.
+    /// Valid TOML texts, with spaces in front of all but the first: a place in one is then a place in the whole.
     texts: Vec<Text>,
     pub(crate) sources: Sources,
 }
@@ -26,19 +26,19 @@ struct Text {
 /// A file below the overrides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layer<'a> {
-    /// Its name in errors.
+    /// Name in errors.
     pub(crate) name: &'a str,
     pub(crate) text: &'a str,
-    /// Only this table of it counts, if it is there.
+    /// The only table of the file that counts, if the file has it.
     pub(crate) within: Option<&'static str>,
 }
 
-/// Keys of a path or link that say the same in two ways: setting one from outside drops the other.
+/// Keys of a path or link that exclude each other: an override of one removes the others.
 const RIVALS: [(&str, &[&str]); 5] =
     [("rate", &["down", "up"]), ("down", &["rate"]), ("up", &["rate"]), ("delay", &["rtt"]), ("rtt", &["delay"])];
 
 impl Tree {
-    /// Reads files, each laid over those before it.
+    /// Reads files, each of which overrides those before it.
     pub(crate) fn read(layers: &[Layer<'_>]) -> Result<Tree, ScenarioError> {
         let mut tree = Tree { texts: Vec::new(), sources: Sources::default() };
         for Layer { name, text, within } in layers {
@@ -49,8 +49,8 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Lays `KEY=VALUE` over it. The key is dotted, with a number for an entry of an array; keys that are not there yet
-    /// are made. The value is TOML; one that is not, such as `20ms`, is taken for a text.
+    /// Sets `KEY=VALUE`. The key is dotted, with a number for an entry of an array; missing keys are added. The value
+    /// is TOML, or else taken as a text, such as `20ms`.
     pub(crate) fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
         let quoted = quoted(assignment).filter(|_| DeTable::parse(assignment).is_err());
         let text = quoted.as_deref().unwrap_or(assignment);
@@ -59,15 +59,15 @@ impl Tree {
         self.merged().map(drop).map_err(|problem| self.sources.error(problem))
     }
 
-    /// Reads it as a `T`.
+    /// Decodes it as a `T`.
     pub(crate) fn decode<T: for<'de> Deserialize<'de>>(&self) -> Result<T, ScenarioError> {
         self.merged()
             .and_then(|root| T::deserialize(toml::de::Deserializer::from(root)).map_err(|e| Problem::from_toml(&e)))
             .map_err(|problem| self.sources.error(problem))
     }
 
-    /// SHA-256 of the content: keys in order, without comments, layout, seed and repetitions, and with the digest of a
-    /// trace's content in place of its name.
+    /// Returns the SHA-256 of the content: keys in order, without comments, layout, seed and repetitions, and with the
+    /// digest of a trace's content in place of its name.
     pub(crate) fn digest(&self, traces: &BTreeMap<String, String>) -> String {
         let mut canonical = String::new();
         if let Ok(root) = self.merged() {
@@ -106,7 +106,7 @@ impl Text {
     }
 }
 
-/// `key="value"`, unless the value has a meaning of its own in TOML.
+/// Returns `key="value"`, unless the value has special characters of TOML.
 fn quoted(assignment: &str) -> Option<String> {
     let (key, value) = assignment.split_once('=')?;
     let plain = !value.trim().is_empty() && !value.contains(['"', '\'', '\\', '\n', '[', ']', '{', '}']);
@@ -165,8 +165,8 @@ fn replace<'i>(
     }
 }
 
-/// `None` for a table made by the dots of a key, which is laid over what is there; the value's place for anything else,
-/// `{ … }` included, which replaces it.
+/// Returns `None` for a table made by the dots of a key, which is merged with the existing one; for anything else, `{ …
+/// }` included, the place of the value that replaces it.
 fn is_dotted(key: &Range<usize>, value: &Spanned<DeValue<'_>>) -> Option<Range<usize>> {
     let inline = value.span().start > key.end;
     (inline || !matches!(value.get_ref(), DeValue::Table(_))).then(|| value.span())
@@ -174,7 +174,7 @@ fn is_dotted(key: &Range<usize>, value: &Spanned<DeValue<'_>>) -> Option<Range<u
 
 fn drop_rivals(table: &mut DeTable<'_>, name: &str) {
     let Some((_, rivals)) = RIVALS.iter().find(|(key, _)| *key == name) else { return };
-    // One direction replaced leaves the other as it was.
+    // If one direction is replaced, the other keeps its rate.
     if let ("down" | "up", Some(rate)) = (name, table.get("rate").cloned()) {
         let other = if name == "down" { "up" } else { "down" };
         table.insert(Spanned::new(rate.span(), other.into()), rate);
@@ -192,7 +192,7 @@ fn write_table(out: &mut String, table: &DeTable<'_>, traces: &BTreeMap<String, 
         if path != ".run.seed" && path != ".run.repeat" && path != ".codec" && path != ".about" {
             write_value(&mut held, value.get_ref(), traces, &path);
         }
-        // An empty table says as much as none.
+        // An empty table is the same as none.
         if !held.is_empty() && held != "{}" {
             out.push_str(&format!("{:?}:{held},", key.get_ref()));
         }

@@ -1,15 +1,15 @@
-//! Which policies ran, with all their parameters: what stands in every result.
+//! Policies of a run with all their parameters, as in every result.
 
 use anabranch_policy::registry::{Entry, Kind, Params, Value};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fmt;
 
-/// A policy with all its parameters, whether set or not.
+/// Policy with all its parameters, whether set or not.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Variant {
-    /// Its name.
+    /// Name of the policy.
     pub name: String,
-    /// In the order of its entry.
+    /// Parameters in the order of its entry.
     pub parameters: Settings,
 }
 
@@ -17,35 +17,35 @@ pub struct Variant {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings(pub Vec<(String, Value)>);
 
-/// The policies of a host.
+/// Policies of a host.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Chosen {
-    /// The profile it starts from.
+    /// Profile that the host starts from.
     pub profile: String,
-    /// Which bytes leave on which subflow.
+    /// Scheduler.
     pub scheduler: Variant,
-    /// How much may be in flight.
+    /// Congestion control.
     pub congestion: Variant,
-    /// How the peer's window is shared out.
+    /// Window policy.
     pub window: Variant,
-    /// Which path an ACK takes.
+    /// ACK path policy.
     pub ack_path: Variant,
-    /// When bytes in flight are repeated elsewhere.
+    /// Reinjection policy.
     pub reinjection: Variant,
-    /// On which path a connection begins.
+    /// First-path policy.
     pub first_path: Variant,
 }
 
-/// Policies that were put in the place of others while the run went on.
+/// Policy that replaced another during the run.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Switched {
-    /// When, after the beginning of the run \[s\].
+    /// Time after the beginning of the run \[s\].
     pub at_s: f64,
-    /// `client`, `server` or `both hosts`.
+    /// Name of the host: `client`, `server` or `both hosts`.
     pub host: &'static str,
-    /// The key of the policy: scheduler, congestion, window, ack-path, reinjection or first-path.
+    /// Key of the policy: scheduler, congestion, window, ack-path, reinjection or first-path.
     pub seam: &'static str,
-    /// What came in.
+    /// New policy.
     pub policy: Variant,
 }
 
@@ -58,7 +58,7 @@ impl Variant {
 }
 
 impl Chosen {
-    /// Each policy with the key that names it in a scenario.
+    /// Returns each policy with the key that names it in a scenario.
     pub fn seams(&self) -> [(&'static str, &Variant); 6] {
         [
             ("scheduler", &self.scheduler),

@@ -4,25 +4,25 @@ use anabranch_net::{Change, LossModel};
 use anabranch_paths::{Affected, TimedChange};
 use anabranch_units::{Duration, Rate, Seed};
 
-/// What of a path is drawn, each between the least and the most of its pair, evenly.
+/// Properties of a path that are drawn uniformly between minimum and maximum.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Vary {
-    /// The path's name, which names its draws too.
+    /// Name of the path, which also names its random streams.
     pub(crate) path: String,
-    /// How often rate and delay are drawn anew; once if `None`.
+    /// Interval between draws of rate and delay; `None` for a single draw.
     pub(crate) every: Option<Duration>,
     pub(crate) rate: Option<[Rate; 2]>,
-    /// One way.
+    /// One-way delay.
     pub(crate) delay: Option<[Duration; 2]>,
-    /// Drawn once.
+    /// Loss, drawn once.
     pub(crate) loss: Option<[f64; 2]>,
-    /// The directions that `loss` is for.
+    /// Directions that `loss` applies to.
     pub(crate) lossy: Affected,
 }
 
 impl Vary {
-    /// What happens to the path in the run with this seed, in the order of time, from the very beginning until `stop`. Links do not
-    /// shift with the beginning of a repetition, as recorded traces do not.
+    /// Returns the changes to the path in the run with this seed, in the order of time, from its beginning until
+    /// `stop`. As with recorded traces, the spread of repetitions does not delay them.
     pub(crate) fn changes(&self, seed: Seed, stop: Duration) -> Vec<TimedChange> {
         let [mut rates, mut delays, mut losses] =
             ["rate", "delay", "loss"].map(|what| seed.stream(&format!("path/{}/vary/{what}", self.path)));
@@ -67,7 +67,7 @@ mod tests {
         }
     }
 
-    /// 1 s in steps of 100 ms are eleven draws; all lie between the bounds, and reach into both quarters at their ends.
+    /// 1 s in steps of 100 ms is eleven draws. All lie between the bounds, and some in the outer quarter at either end.
     #[test]
     fn draws_lie_between_the_bounds_and_come_every_step() {
         let (mut rates, mut delays, mut losses) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,11 +1,11 @@
-//! What is looked at in the course of a run: spans of it, and its state at regular times.
+//! Samples of a run: its state at regular times, and goodput in windows.
 
 use crate::measured::{Measured, PathSamples, Samples, WindowMeasured, deviation, mean, per_second};
 use anabranch_net::Change;
 use anabranch_sim::{Outcome, Sample, Spec, Workload};
 use anabranch_units::{Duration, Instant};
 
-/// `[run] sample` and `[run] windows`. Times count from the moment at which the repetition begins.
+/// Settings `[run] sample` and `[run] windows`. Times count from the beginning of the repetition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Watch {
     pub(crate) every: Option<Duration>,
@@ -13,7 +13,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// When a run that begins at `late` has to be sampled, until `stop`.
+    /// Returns the times of samples until `stop` in a run that begins at `late`.
     pub(crate) fn times(&self, stop: Duration, late: Duration) -> Vec<Duration> {
         let mut times: Vec<Duration> = self.windows.iter().flat_map(|(from, to)| [late + *from, late + *to]).collect();
         if let Some(every) = self.every {
@@ -24,13 +24,13 @@ impl Watch {
         times
     }
 
-    /// Says what was seen in a run that began at `late`.
+    /// Adds the measurements from the samples of a run that began at `late`.
     pub(crate) fn fill(&self, measured: &mut Measured, spec: &Spec, outcome: &Outcome, late: Duration) {
         let begin = Instant::ZERO + late;
         measured.windows = self.windows.iter().map(|window| span(*window, &outcome.samples, begin)).collect();
         let Some(every) = self.every else { return };
         let regular = |sample: &&Sample| (sample.at.since(begin).as_nanos()).is_multiple_of(every.as_nanos());
-        // The last one shows the end of the run, whenever that was.
+        // The last sample is at the end of the run, which is no regular time.
         let kept: Vec<&Sample> = match outcome.samples.as_slice() {
             [before @ .., _end] => before.iter().filter(regular).collect(),
             [] => Vec::new(),
@@ -45,7 +45,7 @@ impl Watch {
     }
 }
 
-/// A run that ends before a window does counts as silent from then on.
+/// Measures a window. If the run ends inside or before it, the rest counts as silent.
 fn span((from, to): (Duration, Duration), samples: &[Sample], begin: Instant) -> WindowMeasured {
     let at = |time: Duration| samples.iter().find(|sample| sample.at >= begin + time).or(samples.last());
     let (mut goodput_bps, mut path_bps) = (0.0, Vec::new());
@@ -57,7 +57,7 @@ fn span((from, to): (Duration, Duration), samples: &[Sample], begin: Instant) ->
     WindowMeasured { from_s: from.as_secs_f64(), to_s: to.as_secs_f64(), goodput_bps, path_bps }
 }
 
-/// Those taken while a transfer under test was under way.
+/// Returns the samples taken while a transfer under test was under way.
 fn while_under_way<'a>(spec: &Spec, outcome: &Outcome, samples: &[&'a Sample]) -> Vec<&'a Sample> {
     let own = |workload: usize| !matches!(spec.workloads[workload], Workload::Tcp { .. });
     let runs = |at: Instant| {
@@ -67,8 +67,8 @@ fn while_under_way<'a>(spec: &Spec, outcome: &Outcome, samples: &[&'a Sample]) -
     samples.iter().copied().filter(|sample| runs(sample.at)).collect()
 }
 
-/// The longest time after the first failure of a link in which nothing arrived over the paths that it left, but for lone
-/// segments: a tail loss probe arrives in the middle of a standstill and does not end it.
+/// Returns the longest time after the first failure of a link in which nothing arrived over the remaining paths. Lone
+/// segments do not count: a tail loss probe can arrive in the middle of a standstill and does not end it.
 fn suspension(spec: &Spec, samples: &[&Sample]) -> Option<f64> {
     let failures =
         spec.network.changes.iter().filter(|change| matches!(change.change, Change::Down | Change::Blackhole));
@@ -82,7 +82,7 @@ fn suspension(spec: &Spec, samples: &[&Sample]) -> Option<f64> {
     let lone = LONE_SEGMENT * left.len() as u64;
     let (mut known, mut since, mut longest) = (received(samples[after.saturating_sub(1)]), at, Duration::ZERO);
     for sample in &samples[after..] {
-        // Something came between two samples: reckoned to the later one, at both ends of a standstill.
+        // An arrival between two samples counts at the later one, at both ends of a standstill.
         longest = longest.max(sample.at.since(since));
         if received(sample) > known + lone {
             since = sample.at;
@@ -92,7 +92,7 @@ fn suspension(spec: &Spec, samples: &[&Sample]) -> Option<f64> {
     Some(longest.as_secs_f64())
 }
 
-/// Bytes between two samples of a path that are a lone segment.
+/// Bytes between two samples of a path that count as a lone segment.
 const LONE_SEGMENT: u64 = 1500;
 
 fn series(paths: usize, samples: &[&Sample], begin: Instant) -> Samples {
@@ -136,7 +136,7 @@ mod tests {
     const BULK: &str = "[[workload]]\nkind = \"bulk\"\nduration = \"4s\"\n";
     const CUT: &str = "[[change]]\nat = \"2s\"\npath = \"P1\"\nstate = \"blackhole\"\n";
 
-    /// Whoever looks sees, and changes nothing.
+    /// Sampling does not change a run.
     #[test]
     fn looking_changes_nothing() {
         let plain = run(&format!("{BULK}{CUT}"));
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(bare, plain.measured);
     }
 
-    /// Windows that tile the run hold all of its bytes, and both paths together bring at least what is read.
+    /// Windows that tile the run hold all of its bytes; both paths together carry at least the bytes that are read.
     #[test]
     fn windows_that_tile_the_run_add_up_to_it() {
         let Run { measured, outcome, .. } =
@@ -172,7 +172,8 @@ mod tests {
         assert!((100e6..200e6).contains(&second.goodput_bps), "two paths of 100 Mbit/s: {second:?}");
     }
 
-    /// From 2 s on nothing comes over P1; P2 goes on after at most the time in which the shared window is freed again.
+    /// From 2 s on nothing arrives over P1; P2 continues after at most the time in which the shared window is freed
+    /// again.
     #[test]
     fn series_have_a_value_for_each_time_and_show_the_failure() {
         let measured = run(&format!("{BULK}{CUT}[run]\nsample = \"10ms\"\n")).measured;
@@ -208,7 +209,7 @@ mod tests {
         assert_eq!(burst("sttf").as_deref(), Some("10 P1 | 5 P1"));
     }
 
-    /// A journal keeps what was measured as JSON: it comes back to the last bit.
+    /// A journal keeps measurements as JSON: they come back to the last bit.
     #[test]
     fn what_was_measured_survives_json() {
         let asked = "[run]\nsample = \"50ms\"\nwindows = [[\"0.3s\", \"0.7s\"]]\ndecisions = true\n";
@@ -219,7 +220,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Measured>(&text).unwrap(), measured);
     }
 
-    /// A sample at `ms`, of which all paths together are read.
+    /// Returns a sample at `ms` in which all that the paths received is read.
     fn sample(ms: u64, received: &[u64]) -> Sample {
         let path = |&received: &u64| PathSample { received, ..PathSample::default() };
         Sample {
@@ -232,8 +233,8 @@ mod tests {
         }
     }
 
-    /// Path 0 fails at 150 ms. What path 1 brings stands still from 200 ms to 500 ms, and again for 100 ms; that path 0 still brings
-    /// something at 300 ms is of no account, nor is a segment of path 1 at 400 ms.
+    /// Path 0 fails at 150 ms. Path 1 stands still from 200 ms to 500 ms, and again for 100 ms. A later arrival on path
+    /// 0 at 300 ms does not count, nor does a lone segment of path 1 at 400 ms.
     #[test]
     fn a_suspension_is_the_longest_standstill_of_the_paths_that_are_left() {
         let text = format!("{PATHS}{BULK}[[change]]\nat = \"150ms\"\npath = \"P1\"\nstate = \"down\"\n");
@@ -256,7 +257,7 @@ mod tests {
         let mut unharmed = spec.clone();
         unharmed.network.changes.clear();
         assert_eq!(longest(&unharmed, 8), None);
-        // The standstill that ends with the first sample after the failure counts from the failure.
+        // A standstill that ends with the first sample after the failure counts from the failure.
         assert_eq!(suspension(&spec, &[&sample(100, &[0, 3000]), &sample(400, &[0, 3000])]), Some(0.25));
     }
 
