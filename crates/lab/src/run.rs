@@ -91,9 +91,9 @@ pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError>
     Ok(Run { command, measured, outcome, timeline, answers: answers.map(|answers| answers.take()) })
 }
 
-/// Number of samples for a diagram of a run that takes its whole time. A shorter run has fewer, at least [`MOST_OFTEN`]
-/// apart.
+/// Number of samples in a diagram of a run that lasts until it is stopped; a run that ends before has fewer.
 const SAMPLES: u64 = 6000;
+/// Minimum interval between samples.
 const MOST_OFTEN: Duration = Duration::from_millis(5);
 
 /// Runs the scenario with each seed on `jobs` threads (0: one per processor) and calls `done` after each.

@@ -225,7 +225,7 @@ impl Observer for TimelineObserver {
             let acked = &mut self.connections[connection].acked;
             let last = acked.last().map_or(0, |(_, number)| *number);
             let number = ack.near(Dsn::new(first.get().wrapping_add(last))).get().wrapping_sub(first.get());
-            // The first byte's predecessor acknowledges only the handshake.
+            // DATA_ACK of one below the first byte acknowledges only the handshake.
             if number > last && number != u64::MAX {
                 acked.push((sight.at, number));
             }

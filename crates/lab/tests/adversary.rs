@@ -1,4 +1,4 @@
-//! The adversary finds a weakness that was planted, and none where there is none.
+//! The adversary finds a planted weakness, and none where there is none.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_lab::rank::{Condition, Find, Hunt};
@@ -7,9 +7,10 @@ use anabranch_policy::{Catalogue, Decision, SubflowView, View};
 use anabranch_units::Instant;
 use std::sync::Arc;
 
-/// Lowest RTT with room; but where one subflow's RTT is more than eight times another's, the shortest is ignored.
+/// Scheduler of the lowest RTT with room. Where one subflow's RTT is more than eight times another's, it ignores the
+/// shortest.
 struct Lame {
-    /// Without it this is min-RTT.
+    /// True to have the weakness; otherwise this is min-RTT.
     weak: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Arguments that the causes of failed statements rest on, as bounds: each is computed from the study's own scenario,
-//! and holds in runs of it. The `cause` of a statement names its test.
+//! Arguments behind the causes of failed statements, as bounds: each is computed from the study's own scenario, and
+//! holds in runs of it. The `cause` of a statement names its test.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_lab::{Keep, Measured, Scenario, run};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// LATE as the studies have it.
 const LATE: &str = "late:phase_aware=true";
 
-/// Every test that a cause names stands here, and every argument here is the cause of some statement.
+/// Every test that a cause names is here, and every argument here is the cause of some statement.
 #[test]
 fn causes_name_their_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
@@ -37,7 +37,7 @@ fn causes_name_their_tests() {
     assert_eq!(named, tests);
 }
 
-/// A run of a study's scenario with this scheduler.
+/// Makes a run of a study's scenario with this scheduler.
 fn measured(study: &str, scheduler: &str, sets: &[&str], seed: u64) -> Measured {
     let scheduler = format!("host.scheduler={scheduler}");
     let measured = run_of(study, &sets.iter().copied().chain([scheduler.as_str()]).collect::<Vec<_>>(), seed);
@@ -45,7 +45,7 @@ fn measured(study: &str, scheduler: &str, sets: &[&str], seed: u64) -> Measured 
     measured
 }
 
-/// A run of a study's scenario with these settings.
+/// Makes a run of a study's scenario with these settings.
 fn run_of(study: &str, sets: &[&str], seed: u64) -> Measured {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let scenario = Scenario::load(&Arc::new(Catalogue::default()), study, &sets).unwrap();
@@ -98,7 +98,7 @@ fn on_equal_paths_lates_two_blocks_overlap() {
     let aware = share(LATE);
     assert!(min_rtt < aware && aware < late, "{min_rtt}, {aware}, {late}");
 
-    // So it is with the twenty files of Fig. 11.
+    // The same holds for the twenty files of Fig. 11.
     for seed in 1..=3 {
         let count = |scheduler: &str| measured("late/fig11", scheduler, &[], seed).counted.count("ofo_count");
         let (min_rtt, aware, late) = (count("min-rtt"), count(LATE), count("late"));

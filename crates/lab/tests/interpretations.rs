@@ -1,5 +1,5 @@
-//! docs/interpretations.md has an entry for every ambiguity that anything in the repository cites, and nothing cites a
-//! document that a reader of the repository cannot open.
+//! Checks that docs/interpretations.md has an entry for every ambiguity cited in the repository, and that cited
+//! documents can be opened by a reader of the repository.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_lab::{Scenario, named};
@@ -13,16 +13,16 @@ use std::sync::Arc;
 const REGISTER: &str = "docs/interpretations.md";
 /// Fields of an entry, in this order.
 const FIELDS: [&str; 4] = ["source", "unclear", "default", "switch"];
-/// Folders with nothing of ours.
+/// Folders without files of ours.
 const FOREIGN: [&str; 3] = ["target", "vendor", "node_modules"];
-/// Larger files are data.
+/// Maximum size of a text in bytes; larger files are data.
 const LARGEST: usize = 1 << 20;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A text with its lines joined, so that what a line break or a comment's leader tears apart is found.
+/// Text with its lines joined, to find words that a line break or a comment's leader separates.
 struct Flat {
     text: String,
     /// Beginning of each line in `text`.
@@ -42,13 +42,13 @@ impl Flat {
         flat
     }
 
-    /// The number of the line that holds this place, from 1.
+    /// Returns the number of the line that holds this place, from 1.
     fn line(&self, at: usize) -> usize {
         self.lines.partition_point(|begin| *begin <= at)
     }
 }
 
-/// The labels that a text cites, with their places: `A-PHASE`, `A-LATE-7`, and of a range all.
+/// Returns the labels that a text cites, with their places: `A-PHASE`, `A-LATE-7`, and each of a range.
 fn labels(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("A-") {
@@ -74,13 +74,13 @@ fn labels(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The number that a text begins with.
+/// Parses the number that a text begins with.
 fn number(text: &str) -> Option<u32> {
     text[..text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())].parse().ok()
 }
 
-/// Places where a text cites a document that is not in the repository: something is "the reference's", or stands there
-/// under a number.
+/// Returns the places where a text cites a document that is not in the repository: "the reference's", or "reference"
+/// with a number.
 fn dead_ends(text: &str) -> Vec<usize> {
     let lower = text.to_ascii_lowercase();
     let numbered = lower.match_indices("reference").filter_map(|(at, word)| {
@@ -95,7 +95,8 @@ fn dead_ends(text: &str) -> Vec<usize> {
     numbered.chain(files.iter().flat_map(|file| lower.match_indices(file)).map(|(at, _)| at)).collect()
 }
 
-/// Every text of the repository, by its path from the root, from the folder itself: a source archive has no `.git`.
+/// Returns every text of the repository, by its path from the root. Reads the folder itself, since a source archive has
+/// no `.git`.
 fn texts() -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     let mut folders = vec![root()];
@@ -122,7 +123,7 @@ fn texts() -> BTreeMap<String, String> {
 
 /// Entry of the register for one label.
 struct Entry {
-    /// Of its heading.
+    /// Line of its heading.
     line: usize,
     /// Name and text of each field.
     fields: Vec<(String, String)>,
@@ -148,13 +149,13 @@ fn entries(register: &str) -> BTreeMap<String, Entry> {
     entries
 }
 
-/// Texts in backticks.
+/// Returns the texts in backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
 /// Checks a policy as an entry has it, such as `ecf:beta=0.5`: as the default (`usual`), or as another reading. `None`
-/// where no policy of this kind has the name.
+/// if no policy of this kind has the name.
 fn wrong_in<T: Kind + ?Sized>(table: &Table<T>, text: &str, usual: bool) -> Option<Result<(), String>> {
     let name = text.split(':').next().unwrap_or_default();
     table.names().find(|known| *known == name)?;
@@ -167,7 +168,7 @@ fn wrong_in<T: Kind + ?Sized>(table: &Table<T>, text: &str, usual: bool) -> Opti
     })
 }
 
-/// The same for a policy of any kind, and for a setting such as `run.loss-oracle=true`.
+/// Checks a policy of any kind, or a setting such as `run.loss-oracle=true`.
 fn wrong(text: &str, usual: bool) -> Result<(), String> {
     let all = Catalogue::default();
     if text.split('=').next().is_some_and(|key| key.contains('.')) {

@@ -91,7 +91,7 @@ fn baselines_by_hand() {
     assert_eq!(summary.sum_of_paths.unwrap().value.mean, 8.5);
 }
 
-/// Lets the run of that number end before its transfer does.
+/// Makes the run of that number end before its transfer does.
 fn cut(group: &mut Group, run: usize) {
     (group.runs[run].finished, group.runs[run].unfinished) = (false, 1);
 }
@@ -105,7 +105,7 @@ fn nothing_is_derived_from_a_lower_bound() {
     assert_eq!(summary.best_single_path.unwrap().name, "b", "the mean of `a` is smaller, and is no mean");
     assert!(summary.sum_of_paths.is_none());
 
-    // `ecf` would be first: behind those that completed, and no difference is taken to it.
+    // `ecf` would be first: it comes behind those that completed, and no difference to it is computed.
     cut(&mut comparison.candidates[1], 0);
     let summary = comparison.summary().unwrap();
     let names: Vec<&str> = summary.ranking.iter().map(|ranked| ranked.scheduler.as_str()).collect();
@@ -122,14 +122,14 @@ fn nothing_is_derived_from_a_lower_bound() {
 fn differences_are_taken_seed_by_seed() {
     let summary = comparison(MeasureName::CompletionTime).summary().unwrap();
     let tested = summary.ranking[0].to_reference.unwrap();
-    // -0.5 on either seed, though the seeds themselves are 1 apart.
+    // The difference is -0.5 on either seed, though the seeds themselves are 1 apart.
     assert_eq!((tested.difference.mean, tested.difference.half), (-0.5, Some(0.0)));
     assert!(tested.is_significant());
     assert!(summary.ranking[2].to_reference.is_none(), "the reference is not compared with itself");
     assert_eq!(summary.ranking[1].rto_rate, 0.01);
 }
 
-/// Small, with something of everything that draws.
+/// Small scenario in which every random element draws.
 const SCENARIO: &str = r#"
     [path.a]
     rate = "5mbit"
@@ -202,7 +202,7 @@ fn a_comparison_goes_on_where_it_was() {
     let plan = between(&["ecf", "ecf:beta=0.5", "min-rtt"]);
     let (whole, made) = told(&open(), &plan);
     assert_eq!(made, plan.len());
-    // Killed within the fourth line.
+    // The file as after a kill within the fourth line.
     let lines = std::fs::read(&path).unwrap();
     let kept: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
     std::fs::write(&path, [kept[..3].concat(), kept[3][..9].to_vec()].concat()).unwrap();
@@ -211,7 +211,7 @@ fn a_comparison_goes_on_where_it_was() {
     assert_eq!(told(&open(), &plan), (whole, 0));
 }
 
-/// A plan of two repetitions.
+/// Returns a plan of two repetitions.
 fn between(schedulers: &[&str]) -> Plan {
     refused_or(schedulers).unwrap()
 }

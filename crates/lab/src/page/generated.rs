@@ -1,14 +1,14 @@
-//! Pages and sessions that are drawn: of the low-latency paper (S. Ferlin et al., LOWLAT) only counts and sums are published.
+//! Generated pages and sessions, since the low-latency paper (S. Ferlin et al., LOWLAT) publishes only counts and sums.
 
 use anabranch_sim::page::{Activity, After, Moment, Object, Page};
 use anabranch_units::{Bytes, Duration, Seed, Stream};
 
-/// A site of LOWLAT Table III.
+/// Site of LOWLAT Table III.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
     pub(crate) name: &'static str,
     objects: usize,
-    /// Of 1000 bytes.
+    /// Size in units of 1000 bytes.
     kilobytes: u64,
 }
 
@@ -21,7 +21,7 @@ pub(crate) const SITES: [Site; 5] = [
     Site { name: "theguardian", objects: 228, kilobytes: 3166 },
 ];
 
-/// The site of that name.
+/// Returns the site of that name.
 pub(crate) fn site(name: &str) -> Option<Page> {
     let site = SITES.iter().find(|site| site.name == name)?;
     let total = Bytes::new(site.kilobytes * 1000);
@@ -29,10 +29,10 @@ pub(crate) fn site(name: &str) -> Option<Page> {
     Some(Generated { objects: site.objects, total, shape: Shape::Tree, stream }.page())
 }
 
-/// A page of so many objects and bytes.
+/// Page with a given number of objects and bytes.
 ///
 /// Sizes are log-normal (σ = 1.5) and scaled to the total, each at least one byte. The first object is the document,
-/// which is asked for first; the shape says which object names which.
+/// which is requested first; the shape says which object names which.
 pub(crate) struct Generated {
     pub(crate) objects: usize,
     pub(crate) total: Bytes,
@@ -43,13 +43,14 @@ pub(crate) struct Generated {
 /// Dependencies between the objects of a page, with their delays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Shape {
-    /// Three levels: the document, half of the others, which it names, and the rest, each named by one of those, drawn
-    /// evenly. Naming an object takes 20 ms.
+    /// Three levels: the document; half of the other objects, which it names; and the rest, each named by one of that
+    /// half, drawn uniformly. Naming an object takes 20 ms.
     Tree,
-    /// Waves of so many objects: the document names the first wave, and each object of a later one is named by one of
-    /// the wave before, drawn evenly. Objects compute before they name others, for an exponential time with this mean.
+    /// Waves of `size` objects: the document names the first wave, and each object of a later one is named by one of
+    /// the wave before, drawn uniformly. Objects compute before they name others, for an exponential time with this
+    /// mean.
     Waves {
-        /// Objects of a wave, one at least.
+        /// Number of objects in a wave, at least one.
         size: usize,
         /// Mean time of the computations.
         computation: Duration,
@@ -68,7 +69,7 @@ impl Generated {
         Page { activities: sizes.into_iter().enumerate().map(one).collect() }
     }
 
-    /// Time from the end of an object to the requests of those that it names.
+    /// Returns the time from the end of an object to the requests of those that it names.
     fn computation(&mut self) -> Duration {
         match self.shape {
             Shape::Tree => PROCESSING,
@@ -76,7 +77,7 @@ impl Generated {
         }
     }
 
-    /// The object that names this one, which is not the document.
+    /// Returns the object that names this one, which is not the document.
     fn parent(&mut self, number: usize) -> usize {
         let (first, last) = match self.shape {
             Shape::Tree if number <= self.objects / 2 => (0, 0),
@@ -89,11 +90,11 @@ impl Generated {
         if first == last { first } else { self.stream.between(first as u64, last as u64) as usize }
     }
 
-    /// They add up to the total.
+    /// Draws the sizes, which add up to the total.
     fn sizes(&mut self) -> Vec<u64> {
         let weights: Vec<f64> = (0..self.objects).map(|_| libm::exp(SIGMA * normal(&mut self.stream))).collect();
         let sum: f64 = weights.iter().sum();
-        // One byte each, and the rest by weight: cumulative sums are rounded, so that nothing is lost.
+        // One byte each, and the rest by weight: cumulative sums are rounded, so that the total stays exact.
         let spare = self.total.get().saturating_sub(self.objects as u64);
         let (mut before, mut cumulative) = (0, 0.0);
         let mut size = |weight: &f64| {
@@ -107,7 +108,7 @@ impl Generated {
     }
 }
 
-/// A session on a map: every 3 s ± 1 s the user does something, and within 300 ms 8 to 20 objects of 5 to 40 kB are asked for,
+/// Session on a map: every 3 s ± 1 s the user acts, and within 300 ms 8 to 20 objects of 5 to 40 kB are requested,
 /// whose sizes are log-normal (σ = 0.6) around 15 kB.
 pub(crate) struct Session {
     pub(crate) duration: Duration,
@@ -131,12 +132,12 @@ impl Session {
     }
 }
 
-/// From one action to the next.
+/// Draws the time from one action to the next.
 fn gap(stream: &mut Stream) -> Duration {
     Duration::from_nanos(stream.between(2_000_000_000, 4_000_000_000))
 }
 
-/// The size of an object: drawn again until it lies within the bounds.
+/// Draws the size of an object, until it lies within the bounds.
 fn tile(stream: &mut Stream) -> u64 {
     loop {
         let size = MEDIAN * libm::exp(TILE_SIGMA * normal(stream));
@@ -146,21 +147,21 @@ fn tile(stream: &mut Stream) -> u64 {
     }
 }
 
-/// A standard normal number (Box and Muller 1958), the same on every platform.
+/// Draws a standard normal number (Box and Muller 1958), the same on every platform.
 fn normal(stream: &mut Stream) -> f64 {
     let (radius, angle) = (1.0 - stream.unit(), stream.unit());
     (-2.0 * libm::log(radius)).sqrt() * libm::cos(2.0 * std::f64::consts::PI * angle)
 }
 
-/// From the end of an object to the requests of those that it names.
+/// Time from the end of an object to the requests of those that it names.
 const PROCESSING: Duration = Duration::from_millis(20);
-/// Of the sizes of a page.
+/// Standard deviation of the logarithms of a page's sizes.
 const SIGMA: f64 = 1.5;
-/// Of those of a map: nine in ten then lie within the bounds.
+/// Standard deviation of the logarithms of a map's sizes: nine in ten then lie within the bounds.
 const TILE_SIGMA: f64 = 0.6;
-/// Bytes.
+/// Median size of a map's objects in bytes.
 const MEDIAN: f64 = 15_000.0;
-/// From the first to the last request of an action.
+/// Time from the first to the last request of an action.
 const WITHIN: Duration = Duration::from_millis(300);
 
 #[cfg(test)]
@@ -236,7 +237,7 @@ mod tests {
         assert_eq!(wave, (0..61).map(|number: usize| number.div_ceil(6)).collect::<Vec<_>>());
     }
 
-    /// Of an exponential distribution the mean is as large as the deviation, and 1/e of it lies above the mean.
+    /// The mean of an exponential distribution equals its deviation, and 1/e of it lies above the mean.
     #[test]
     fn computations_are_exponential() {
         let stream = Seed(3).stream("x");
@@ -248,7 +249,7 @@ mod tests {
         assert!((mean - 50.0).abs() < 1.0 && (above - (-1.0_f64).exp()).abs() < 0.01, "{mean} ms, {above}");
     }
 
-    /// Of many objects the logarithms of the sizes deviate by 1.5.
+    /// The logarithms of many sizes deviate by 1.5.
     #[test]
     fn sizes_are_log_normal() {
         let generated =
@@ -279,7 +280,7 @@ mod tests {
         sizes.sort_unstable();
         let median = sizes[sizes.len() / 2];
         assert!((14_000..16_000).contains(&median), "{median}");
-        // A pause of more than a second parts two bursts.
+        // A pause of more than a second separates two bursts.
         let mut bursts = vec![vec![objects[0].0]];
         for pair in objects.windows(2) {
             if pair[1].0.saturating_sub(pair[0].0) > Duration::from_secs(1) {

@@ -1,9 +1,10 @@
 //! Dependency graphs as WProf records them and Epload plays them (X. S. Wang et al., NSDI 2013 and 2014).
 //!
-//! Objects have a download and computations one after the other; `deps` say that the activity `a2` waits for `a1`: for its end if
-//! `time` is -1, or else for so many milliseconds after its beginning. The computations of an object begin with the first byte of
-//! its download if `when_comp_start` is 1, and else with its end. Sizes are not in Epload's graphs, whose clients fetched the
-//! objects from servers that had them; WProf writes `len` to the download. An object needs that, or `size` of its own.
+//! Objects have a download and computations one after the other. An entry of `deps` makes the activity `a2` wait for
+//! `a1`: for its end if `time` is -1, or else until `time` milliseconds after its beginning. The computations of an
+//! object begin with the first byte of its download if `when_comp_start` is 1, and else with its end. Sizes are not in
+//! Epload's graphs, whose clients fetched the objects from servers that had them; WProf writes `len` to the download.
+//! An object needs `len`, or `size` of its own.
 
 use super::{MOST_BYTES_OF_ONE, MOST_OBJECTS, milliseconds, short};
 use anabranch_sim::page::{Activity, After, Moment, Object, Page, Work};
@@ -23,7 +24,7 @@ struct ObjectRecord {
     id: String,
     #[serde(default)]
     when_comp_start: f64,
-    /// Bytes.
+    /// Size in bytes.
     size: Option<f64>,
     download: Download,
     #[serde(default)]
@@ -33,14 +34,14 @@ struct ObjectRecord {
 #[derive(Deserialize)]
 struct Download {
     id: String,
-    /// Bytes.
+    /// Size in bytes.
     len: Option<f64>,
 }
 
 #[derive(Deserialize)]
 struct Computation {
     id: String,
-    /// Milliseconds.
+    /// Time in milliseconds.
     time: f64,
 }
 
@@ -48,7 +49,7 @@ struct Computation {
 struct Dependency {
     a1: String,
     a2: String,
-    /// Milliseconds after the beginning of `a1`; below zero for its end.
+    /// Time in milliseconds after the beginning of `a1`; below zero for its end.
     #[serde(default = "at_the_end")]
     time: f64,
 }
@@ -90,16 +91,16 @@ pub(super) fn parse(text: &str) -> Result<Page, String> {
     Ok(Page { activities })
 }
 
-/// The activities so far.
+/// Activities so far.
 #[derive(Default)]
 struct Known<'a> {
     activities: Vec<Activity>,
-    /// By their names.
+    /// Indices of the activities by name.
     numbers: BTreeMap<&'a str, usize>,
 }
 
 impl<'a> Known<'a> {
-    /// The object's download, and its computations one after the other.
+    /// Adds the object's download, and its computations one after the other.
     fn add_object(&mut self, object: &'a ObjectRecord) -> Result<(), String> {
         let mut before = self.add(&object.download.id, Activity::download(Object::of_size(size(object)?)))?;
         let mut moment = if object.when_comp_start > 0.0 { Moment::FirstByte } else { Moment::End };
@@ -134,7 +135,7 @@ fn size(object: &ObjectRecord) -> Result<Bytes, String> {
     }
 }
 
-/// Each activity waits for a few others.
+/// Maximum number of dependencies; activities usually wait for a few others each.
 const MOST_DEPENDENCIES: usize = 100_000;
 
 #[cfg(test)]
@@ -142,8 +143,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Two objects: a page with a script of 500 ms that runs from its first byte on, and another whose request follows 200 ms after the
-    /// script began.
+    /// Two objects: a page with a script of 500 ms that runs from its first byte on, and another whose request follows
+    /// 200 ms after the script began.
     const TWO: &str = r#"{"name": "two", "start_activity": "r1_d", "load_activity": "r2_c1", "objs": [
         {"id": "r1", "when_comp_start": 1, "download": {"id": "r1_d", "type": "text/html", "len": 100000},
          "comps": [{"id": "r1_c1", "type": "evalhtml", "time": 500}, {"id": "r1_c2", "time": 1.5}]},

@@ -1,10 +1,10 @@
-//! HTTP Archives: what a browser's network panel saved (HAR 1.2, as Firefox and Chrome write it).
+//! HTTP Archives, as saved by a browser's network panel (HAR 1.2, as written by Firefox and Chrome).
 //!
-//! A HAR says when each object was requested and how large it is, and not what it waited for. Where the browser wrote `_initiator`
-//! (Chrome), the object waits for the one that it names: for its end if that had come before the request, or else for its first byte,
-//! since then a parser has found the reference on the way. Without it, an object waits for the last one that had ended before it was
-//! requested; if none had, for nothing. What lay between is the processing delay and stays as it was; how long downloads take
-//! is what the simulation finds out. All objects are taken to be of one origin.
+//! A HAR has the time of each request and the size of each object, but not the dependencies. If the browser wrote
+//! `_initiator` (Chrome), the object waits for the initiator: for its end if that came before the request, or else for
+//! its first byte, since then a parser found the reference during the download. Without it, an object waits for the
+//! last one that had ended before its request, if any. The time in between is the processing delay and stays as it was;
+//! the simulation determines the times of downloads. All objects count as of one origin.
 
 use super::{MOST_BYTES_OF_ONE, MOST_OBJECTS, milliseconds, short};
 use anabranch_sim::page::{Activity, After, HEADER, Moment, Object, Page, REQUEST, Work};
@@ -35,7 +35,7 @@ struct PageRecord {
 struct Entry {
     pageref: Option<String>,
     started_date_time: String,
-    /// Milliseconds.
+    /// Time in milliseconds.
     time: f64,
     request: Request,
     response: Response,
@@ -43,12 +43,12 @@ struct Entry {
     timings: Timings,
     #[serde(rename = "_initiator")]
     initiator: Option<Value>,
-    /// `memory` or `disk`: nothing crossed the network.
+    /// `memory` or `disk` for an object that did not cross the network.
     #[serde(rename = "_fromCache")]
     from_cache: Option<Value>,
 }
 
-/// Sizes of -1 are unknown.
+/// Sizes of a request; -1 if unknown.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Request {
@@ -72,28 +72,28 @@ struct Content {
     size: Option<f64>,
 }
 
-/// Milliseconds; -1 for what was not.
+/// Times in milliseconds; -1 if absent.
 #[derive(Default, Deserialize)]
 struct Timings {
     receive: Option<f64>,
 }
 
-/// An entry in the order of time.
+/// Entry in the order of time.
 struct Fetched {
     url: String,
-    /// From the first request on.
+    /// Time since the first request.
     start: Duration,
     first_byte: Duration,
     end: Duration,
     work: Work,
-    /// The URLs that may have asked for it, the likeliest first.
+    /// URLs that may have requested it, the likeliest first.
     initiators: Vec<String>,
 }
 
 pub(super) fn parse(text: &str) -> Result<Page, String> {
     let har: Har = serde_json::from_str(text).map_err(|error| format!("it is no HAR: {error}"))?;
     let mut entries = har.log.entries;
-    // Of several pages the first: they were loaded one after the other.
+    // If there are several pages, only the first counts: they were loaded one after the other.
     if let Some(first) = har.log.pages.first().and_then(|page| page.id.as_ref())
         && entries.iter().any(|entry| entry.pageref.as_ref() == Some(first))
     {
@@ -120,7 +120,7 @@ pub(super) fn parse(text: &str) -> Result<Page, String> {
     Ok(Page { activities: graph(&fetched) })
 }
 
-/// `start` in milliseconds.
+/// Converts an entry; `start` is in milliseconds.
 fn fetch(entry: Entry, start: i64) -> Result<Fetched, String> {
     let start = milliseconds(start as f64).ok_or("it was requested more than a day after the first one")?;
     let took = milliseconds(entry.time.max(0.0)).ok_or("`time` is no time in milliseconds up to a day")?;
@@ -157,7 +157,7 @@ fn object(entry: &Entry) -> Result<Object, String> {
     })
 }
 
-/// The URLs in an initiator: its own, then those on the stack of the script.
+/// Returns the URLs in an initiator: its own, then those on the stack of the script.
 fn named(initiator: &Value) -> Vec<String> {
     let url = |value: &Value| value.get("url").and_then(Value::as_str).map(str::to_owned);
     let mut all: Vec<String> = url(initiator).into_iter().collect();
@@ -170,11 +170,11 @@ fn named(initiator: &Value) -> Vec<String> {
     all
 }
 
-/// What each waits for.
+/// Returns the activities with their dependencies.
 fn graph(fetched: &[Fetched]) -> Vec<Activity> {
-    // Of one URL that was fetched several times, the last before the object in question: later ones overwrite.
+    // If a URL was fetched several times, the last fetch before the object counts: later ones overwrite.
     let mut by_url: BTreeMap<&str, usize> = BTreeMap::new();
-    // Ends of those before, with their numbers, to find the last one before a moment.
+    // Ends of earlier entries with their numbers, to find the last one before a time.
     let mut ends: BTreeMap<(Duration, usize), ()> = BTreeMap::new();
     let mut activities = Vec::new();
     for (number, it) in fetched.iter().enumerate() {
@@ -198,7 +198,7 @@ fn graph(fetched: &[Fetched]) -> Vec<Activity> {
     activities
 }
 
-/// Milliseconds since 1970 of an ISO 8601 date and time with its offset.
+/// Parses an ISO 8601 date and time with its offset; returns milliseconds since 1970.
 fn instant(text: &str) -> Option<i64> {
     let (date, time) = text.split_once(['T', 't', ' '])?;
     let mut parts = date.splitn(3, '-').map(digits);
@@ -234,14 +234,15 @@ fn digits(text: &str) -> Option<i64> {
     text.parse().ok().filter(|_| plain)
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March here, so that the leap day comes last.
+/// Returns the days from 1970-01-01 to a date of the Gregorian calendar. Years begin in March here, so that the leap
+/// day comes last.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let of_year = (153 * month + 2) / 5 + day - 1;
     365 * year + year / 4 - year / 100 + year / 400 + of_year - 719_468
 }
 
-/// Asynchronous stacks may be chained without end.
+/// Maximum number of chained asynchronous stacks.
 const MOST_STACKS: usize = 32;
 
 #[cfg(test)]
@@ -253,7 +254,7 @@ mod tests {
         Duration::from_millis(n)
     }
 
-    /// An entry from `start` to `end` milliseconds after noon.
+    /// Returns an entry from `start` to `end` milliseconds after noon.
     fn entry(url: &str, start: u64, end: u64, more: &str) -> String {
         format!(
             r#"{{"startedDateTime": "2026-01-31T12:00:{:02}.{:03}Z", "time": {}, "request": {{"url": "{url}"}},
@@ -301,7 +302,8 @@ mod tests {
         }
     }
 
-    /// Without initiators: the first object waits for nothing, one in parallel neither, one after both for the one that ended last.
+    /// Without initiators, the first object and one in parallel wait for no other, and one after both waits for the one
+    /// that ended last.
     #[test]
     fn without_initiators_an_object_waits_for_the_last_that_had_ended() {
         let page = read(&[
@@ -409,7 +411,7 @@ mod tests {
         assert_eq!(parse(&text).unwrap().activities.len(), 1);
     }
 
-    /// Whatever is cut off, changed or repeated: a page that can be loaded, or a refusal.
+    /// Texts that are cut off, changed or repeated give a page that can be loaded, or an error.
     #[test]
     fn no_text_makes_it_panic() {
         let by = r#", "_initiator": {"type": "parser", "url": "a"}, "timings": {"receive": -1}"#;

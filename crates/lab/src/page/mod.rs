@@ -1,4 +1,4 @@
-//! Pages to load: recorded ones, dependency graphs, and generated ones.
+//! Pages: recorded ones, dependency graphs, and generated ones.
 
 mod generated;
 mod graph;
@@ -9,7 +9,7 @@ pub(crate) use generated::{Generated, SITES, Session, Shape, site};
 use anabranch_sim::page::Page;
 use anabranch_units::{Bytes, Duration};
 
-/// Reads a page file: a HAR if its name ends in `.har`, a graph of WProf or Epload if in `.json`.
+/// Parses a page file: a HAR if its name ends in `.har`, a graph of WProf or Epload if in `.json`.
 pub(crate) fn parse(name: &str, text: &str) -> Result<Page, String> {
     let page = match name.rsplit_once('.') {
         Some((_, "har")) => har::parse(text)?,
@@ -23,8 +23,8 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Page, String> {
     Ok(page)
 }
 
-/// Reads a trace of an interactive session: in each line when an object is asked for \[s\] and how many bytes it has. Empty lines and
-/// those that begin with `#` are skipped.
+/// Parses a trace of an interactive session: each line has the time at which an object is requested \[s\] and its size
+/// in bytes. Empty lines and lines that begin with `#` are skipped.
 pub(crate) fn parse_session(text: &str) -> Result<Vec<(Duration, Bytes)>, String> {
     let mut all = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -50,17 +50,17 @@ pub(crate) fn parse_session(text: &str) -> Result<Vec<(Duration, Bytes)>, String
     }
 }
 
-/// A span of time that makes sense for a page: up to a day.
+/// Converts seconds to a span of time; `None` above a day or below zero.
 fn seconds(value: f64) -> Option<Duration> {
     (0.0..=86_400.0).contains(&value).then(|| Duration::from_secs_f64(value))
 }
 
-/// The same in milliseconds.
+/// Converts milliseconds to a span of time; `None` above a day or below zero.
 fn milliseconds(value: f64) -> Option<Duration> {
     seconds(value / 1e3)
 }
 
-/// What a message shows of a text of unknown length.
+/// Shortens a text for a message.
 fn short(text: &str) -> String {
     let mut start: String = text.chars().take(60).collect();
     if start.len() < text.len() {
@@ -69,11 +69,11 @@ fn short(text: &str) -> String {
     start
 }
 
-/// Pages have some hundred objects.
+/// Maximum number of objects of a page; pages have some hundred.
 pub(crate) const MOST_OBJECTS: usize = 10_000;
-/// Of one object.
+/// Maximum size of an object in bytes.
 const MOST_BYTES_OF_ONE: u64 = 1 << 30;
-/// Of a page.
+/// Maximum size of a page in bytes.
 pub(crate) const MOST_BYTES: u64 = 4 << 30;
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
-//! The adversary: a search of the space of conditions for those in which a scheduler loses most against the best of
-//! others.
+//! Adversary: searches the space of conditions for those in which a scheduler loses most against the best of others.
 //!
-//! A third of the tries are draws. The worst of these are where searches begin: each moves all choices at once by
-//! CMA-ES (Hansen and Ostermeier, *Completely Derandomized Self-Adaptation in Evolution Strategies*, Evolutionary
-//! Computation 2001). What is found is the largest of many noisy ratios, so it is run once more, with seeds that the
-//! search has not seen.
+//! A third of the tries are draws. Searches begin at the worst of them: each moves all choices at once by CMA-ES
+//! (Hansen and Ostermeier, *Completely Derandomized Self-Adaptation in Evolution Strategies*, Evolutionary Computation
+//! 2001). The result is the largest of many noisy ratios, so it is run once more, with seeds that the search has not
+//! seen.
 
 use super::condition::Condition;
 use super::leaderboard::against;
@@ -21,55 +20,55 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What to look for, and how long.
+/// Parameters of a search.
 #[derive(Clone, Debug)]
 pub struct Hunt {
-    /// The scheduler that is to lose.
+    /// Scheduler that is to lose.
     pub target: String,
-    /// Those of which the best is to win.
+    /// Schedulers of which the best is to win.
     pub others: Vec<String>,
-    /// Of the draws and of the search.
+    /// Seed of the draws and of the search.
     pub seed: u64,
-    /// About how many conditions are tried: a search tries whole populations, and one at least.
+    /// Approximate number of conditions to try: a search tries whole populations, at least one.
     pub tries: usize,
-    /// Conditions that are wanted.
+    /// Number of conditions wanted.
     pub wanted: usize,
-    /// Seeds in each.
+    /// Number of seeds in each condition.
     pub repeat: usize,
-    /// Each `KEY=VALUE` that is laid over the conditions.
+    /// Overrides of the conditions, each `KEY=VALUE`.
     pub sets: Vec<String>,
 }
 
-/// A condition that was found.
+/// Condition that a search found.
 #[derive(Clone, Debug)]
 pub struct Find {
     /// The condition.
     pub condition: Condition,
-    /// The number of the draw at which its search began.
+    /// Number of the draw at which its search began.
     pub from: u64,
-    /// Time of the target over that of the best other, where the search began.
+    /// Time of the target over that of the best other at the beginning of the search.
     pub drawn: f64,
-    /// Conditions that its search tried.
+    /// Number of conditions that its search tried.
     pub tries: usize,
-    /// The same of the condition, as the search saw it.
+    /// Time of the target over that of the best other in the condition, with the seeds of the search.
     pub seen: f64,
-    /// The same on other seeds.
+    /// Ratio with other seeds.
     pub verified: Verified,
 }
 
-/// A ratio on seeds that the search has not seen.
+/// Ratio with seeds that the search has not seen.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verified {
     /// Time of the target over that of the best other.
     pub ratio: f64,
-    /// Which other is the best.
+    /// Name of the best other.
     pub best: String,
-    /// The first of the seeds, and how many.
+    /// First seed, and number of seeds.
     pub seeds: (u64, usize),
 }
 
 impl Find {
-    /// The command that compares the target with the best other, over its file in this directory.
+    /// Returns the command that compares the target with the best other, over its file in this directory.
     pub fn command(&self, hunt: &Hunt, directory: &str) -> String {
         let file = Path::new(directory).join(self.condition.file());
         let (first, repeat) = self.verified.seeds;
@@ -85,14 +84,14 @@ impl Find {
     }
 }
 
-/// Step of a search at first, as a share of the whole range of an amount.
+/// Initial step of a search, as a share of the whole range of an amount.
 const STEP: f64 = 0.1;
-/// The same of a choice among classes: small, or hardly a step would leave the condition what it is.
+/// Initial step of a choice among classes: small, or nearly every step would change the condition.
 const CLASS_STEP: f64 = 0.02;
-/// Repetitions that verify.
+/// Number of repetitions that verify.
 const VERIFYING: usize = 10;
 
-/// What the runs of a search share.
+/// Common parts of the runs of a search.
 struct Ground<'a> {
     hunt: &'a Hunt,
     catalogue: &'a Arc<Catalogue>,
@@ -102,10 +101,11 @@ struct Ground<'a> {
 }
 
 impl Hunt {
-    /// Searches on `jobs` threads and calls `done` after each condition that was tried. The same whatever the threads.
+    /// Searches on `jobs` threads and calls `done` after each condition tried. The result does not depend on `jobs`.
     ///
     /// # Errors
-    /// If a scheduler or an override is refused, or a run breaks.
+    ///
+    /// If a scheduler or an override is not valid, or a run breaks.
     pub fn run(
         &self,
         catalogue: &Arc<Catalogue>,
@@ -134,8 +134,8 @@ impl Hunt {
         Ok(found)
     }
 
-    /// The manifest of a directory with its runs; `command` made it. A longer search with the same seed begins with the
-    /// same tries, so that their number makes no difference.
+    /// Returns the manifest of a directory with its runs, made by `command`. A longer search with the same seed begins
+    /// with the same tries, so the manifest does not depend on their number.
     pub fn manifest(&self, command: &str) -> Manifest {
         let built = format!("{VERSION} {}", build());
         let Hunt { target, others, seed, repeat, sets, .. } = self;
@@ -158,12 +158,12 @@ impl Hunt {
         }
     }
 
-    /// How many of the tries are draws; searches begin at the worst of them.
+    /// Returns the number of tries that are draws; searches begin at the worst of them.
     pub fn drawn(&self) -> usize {
         (self.tries / 3).max(1)
     }
 
-    /// Letters, digits and `-` of the target's name, and a number.
+    /// Returns a stem for files: letters, digits and `-` of the target's name, and a number.
     fn stem(&self, n: usize) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
         format!("against-{}-{n}", self.target.chars().map(plain).collect::<String>())
@@ -172,16 +172,16 @@ impl Hunt {
 
 impl Ground<'_> {
     fn league(&self, points: &[Point], seeds: (u64, usize)) -> Result<Vec<Field>, RankError> {
-        // All of one stem: what a condition is called makes no difference to its digest.
+        // All have one stem: the name of a condition does not affect its digest.
         let conditions = points.iter().map(|point| Condition::at("tried".to_owned(), point)).collect();
         let league = League::new(self.catalogue, conditions, &self.schedulers, false, seeds, &self.hunt.sets)?;
         league.run(self.store, self.jobs, &|| {})
     }
 
-    /// How many times as long as the best other the target takes, at each point.
+    /// Returns the time of the target over that of the best other, at each point.
     fn ratios(&self, points: &[Point], done: &(dyn Fn() + Sync)) -> Result<Vec<f64>, RankError> {
         let mut ratios = Vec::new();
-        // In parts, so that progress shows.
+        // Runs in parts, so that progress shows.
         for part in points.chunks(PART) {
             let fields = self.league(part, (1, self.hunt.repeat))?;
             ratios.extend(fields.iter().map(|field| against(field).map_or(1.0, |(ratio, _)| ratio)));
@@ -209,7 +209,7 @@ impl Ground<'_> {
         };
         let steps: Vec<f64> = Point::classes().map(|class| if class { CLASS_STEP } else { STEP }).collect();
         let mut search = Cmaes::new(space, start.coordinates(), &steps, &params);
-        // Whole populations only, and one at least.
+        // Whole populations only, and at least one.
         while (tried == 1 || tried + search.popsize() <= tries) && search.stop() == 0 {
             let points: Vec<Point> = search.ask().iter().map(|coordinates| Point::of(coordinates)).collect();
             let ratios = self.ratios(&points, done)?;
@@ -219,7 +219,7 @@ impl Ground<'_> {
                     best = (point, *ratio);
                 }
             }
-            // It minimises.
+            // CMA-ES minimises.
             let losses: Vec<f64> = ratios.iter().map(|ratio| -libm::log(*ratio)).collect();
             search.tell(&losses);
         }
@@ -242,5 +242,5 @@ impl Ground<'_> {
     }
 }
 
-/// Conditions that are tried between two words on progress.
+/// Number of conditions between two reports of progress.
 const PART: usize = 16;

@@ -1,185 +1,185 @@
-//! A condition: what two hosts meet and what they send. A function of a [`Point`], and thus of a seed and a number.
+//! Condition of a run: network and work, as a function of a [`Point`], and thus of a seed and a number.
 //!
-//! The distribution is stated in `docs/leaderboard.md`; the order below is the order there.
+//! The distribution is defined in `docs/leaderboard.md`; the order below is the order there.
 
 use super::point::{Choice, Draw, MOST_PATHS, PathChoice, Point};
 
-/// A condition.
+/// Condition: paths, loss, dynamics, work and buffers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
-    /// Names its files, and itself where it is no draw of a seed.
+    /// Stem of the names of its files; also its name if it is not a draw of a seed.
     pub stem: String,
-    /// The seed and the number that it is drawn from.
+    /// Seed and number that it is drawn from.
     pub drawn: Option<(u64, u64)>,
-    /// In the order of the file: the first path listed carries the first subflow.
+    /// Paths in the order of the file: the first one carries the first subflow.
     pub paths: Vec<DrawnPath>,
-    /// Which paths lose packets.
+    /// Paths that lose packets.
     pub loss: LossKind,
-    /// Packets are lost in both directions, not only in that of the data.
+    /// True if packets are lost in both directions, not only in that of the data.
     pub loss_both_ways: bool,
-    /// What changes in the course of a run.
+    /// Changes during a run.
     pub dynamics: Dynamics,
-    /// What is sent.
+    /// Data that is sent.
     pub work: Work,
-    /// Bytes; `None` for one that tunes itself.
+    /// Receive buffer in bytes; `None` for one that tunes itself.
     pub receive_buffer: Option<u64>,
-    /// Bytes.
+    /// Send buffer in bytes.
     pub send_buffer: u64,
-    /// The congestion control.
+    /// Congestion control.
     pub congestion: &'static str,
 }
 
-/// A path.
+/// Path of a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DrawnPath {
-    /// `a` to `d`.
+    /// Name from `a` to `d`.
     pub name: &'static str,
-    /// In the direction of the data \[Mbit/s\].
+    /// Rate in the direction of the data \[Mbit/s\].
     pub rate: f64,
-    /// In the other direction \[Mbit/s\].
+    /// Rate in the other direction \[Mbit/s\].
     pub up: f64,
-    /// \[ms\].
+    /// Round-trip time \[ms\].
     pub rtt: f64,
-    /// \[ms\], and whether it reorders.
+    /// Jitter \[ms\]; the flag is true if it reorders.
     pub jitter: Option<(f64, bool)>,
-    /// Packets.
+    /// Capacity of the queue in packets.
     pub queue: u64,
-    /// The mean share of packets lost.
+    /// Mean share of packets lost.
     pub loss: f64,
-    /// Losses come in bursts of so many packets on average.
+    /// Mean number of packets in a burst of losses.
     pub burst: Option<f64>,
 }
 
-/// Which paths lose packets.
+/// Paths that lose packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LossKind {
-    /// None.
+    /// No path.
     None,
-    /// All, equally often.
+    /// All paths, equally often.
     All,
-    /// Each with probability one half, each with a rate of its own.
+    /// Each path with probability one half, each with a rate of its own.
     Some,
-    /// One, in bursts.
+    /// One path, in bursts.
     Burst,
 }
 
-/// What changes in the course of a run.
+/// Changes during a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dynamics {
-    /// Nothing.
+    /// No changes.
     None,
-    /// A cellular link.
+    /// A path is a cellular link.
     Cellular {
-        /// The path.
+        /// Index of the path.
         path: usize,
-        /// Of the generator of traces.
+        /// Seed of the generator of traces.
         seed: u64,
         /// Mean time between handovers \[s\].
         handover: f64,
     },
-    /// Rate and RTT of a path are drawn anew again and again.
+    /// Rate and RTT of a path are drawn again at regular times.
     Vary {
-        /// The path.
+        /// Index of the path.
         path: usize,
-        /// How often \[ms\].
+        /// Interval \[ms\].
         every: f64,
-        /// Least and most \[Mbit/s\].
+        /// Minimum and maximum \[Mbit/s\].
         rate: [f64; 2],
-        /// Least and most \[ms\].
+        /// Minimum and maximum \[ms\].
         rtt: [f64; 2],
     },
     /// A path fails.
     Failure {
-        /// The path.
+        /// Index of the path.
         path: usize,
-        /// When \[s\].
+        /// Time of the failure \[s\].
         at: f64,
-        /// Nobody is told.
+        /// True if the hosts get no notice.
         silent: bool,
-        /// When it comes back \[s\], if it does.
+        /// Time at which the path comes back \[s\], if it does.
         back: Option<f64>,
     },
     /// All paths cross one bottleneck.
     Shared {
-        /// \[Mbit/s\].
+        /// Rate of the bottleneck \[Mbit/s\].
         rate: f64,
-        /// Packets.
+        /// Capacity of its queue in packets.
         queue: u64,
     },
-    /// A TCP of somebody else on one path.
+    /// Competing TCP on one path.
     CrossTcp {
-        /// The path.
+        /// Index of the path.
         path: usize,
-        /// How long \[s\].
+        /// Duration \[s\].
         duration: u64,
         /// Its congestion control.
         congestion: &'static str,
     },
-    /// UDP of somebody else on one path, on and off.
+    /// On-off UDP cross traffic on one path.
     CrossUdp {
-        /// The path.
+        /// Index of the path.
         path: usize,
-        /// \[Mbit/s\].
+        /// Rate \[Mbit/s\].
         rate: f64,
-        /// \[ms\].
+        /// Mean time on \[ms\].
         on: f64,
-        /// \[ms\].
+        /// Mean time off \[ms\].
         off: f64,
     },
 }
 
-/// What is sent.
+/// Work: the data that is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
     /// One file over a new connection.
     File {
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
-        /// Short, medium or long.
+        /// Class of the size: short, medium or long.
         class: Class,
     },
     /// Bursts over a connection that has been used before.
     Bursts {
-        /// Bytes of each.
+        /// Size of each burst in bytes.
         size: u64,
-        /// How many.
+        /// Number of bursts.
         count: u64,
-        /// From one beginning to the next \[ms\].
+        /// Time from one beginning to the next \[ms\].
         interval: f64,
     },
-    /// As much as possible for [`BULK_SECONDS`].
+    /// As much data as possible for [`BULK_SECONDS`].
     Bulk,
     /// A web page.
     Page {
-        /// Which.
+        /// Kind of page.
         page: PageKind,
-        /// `http1` or `http2`.
+        /// Protocol: `http1` or `http2`.
         protocol: &'static str,
     },
-    /// Objects as a user asks for them.
+    /// Objects requested as a user acts.
     Interactive {
-        /// Which generated session.
+        /// Seed of the generated session.
         session: u64,
     },
 }
 
-/// A page.
+/// Kind of page.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PageKind {
-    /// A site that the schema knows.
+    /// Site that scenario files can name.
     Site(&'static str),
-    /// A generated one.
+    /// Generated page.
     Generated {
-        /// How many.
+        /// Number of objects.
         objects: u64,
-        /// Bytes of all.
+        /// Size of all objects in bytes.
         total: u64,
-        /// Which one.
+        /// Seed of the page.
         seed: u64,
     },
 }
 
-/// A class of sizes.
+/// Class of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// 15 to 300 kB.
@@ -190,21 +190,21 @@ pub enum Class {
     Long,
 }
 
-/// Duration of bulk transfers.
+/// Duration of bulk transfers \[s\].
 pub const BULK_SECONDS: u64 = 20;
 const NAMES: [&str; MOST_PATHS] = ["a", "b", "c", "d"];
 const SITES: [&str; 5] = ["google", "wikipedia", "instagram", "amazon", "theguardian"];
-/// The send buffer unless it is small.
+/// Default send buffer in bytes.
 const SEND_BUFFER: u64 = 16 << 20;
 
 impl Condition {
-    /// Condition `number` of `seed`.
+    /// Returns condition `number` of `seed`.
     pub fn drawn(seed: u64, number: u64) -> Condition {
         let stem = format!("drawn-{seed}-{number}");
         Condition { drawn: Some((seed, number)), ..Condition::at(stem, &Point::drawn(seed, number)) }
     }
 
-    /// The condition at this point of the space, with the stem of its files.
+    /// Returns the condition at this point of the space, with the stem of its files.
     pub fn at(stem: String, point: &Point) -> Condition {
         let once = |choice| point.once(choice);
         let mut paths = paths(point);
@@ -261,13 +261,13 @@ impl Condition {
         }
     }
 
-    /// The longest RTT over the shortest.
+    /// Returns the longest RTT over the shortest.
     pub fn rtt_ratio(&self) -> f64 {
         let rtts = || self.paths.iter().map(|path| path.rtt);
         rtts().fold(0.0, f64::max) / rtts().fold(f64::INFINITY, f64::min)
     }
 
-    /// When a run is stopped \[s\].
+    /// Returns the time at which a run is stopped \[s\].
     pub fn stop(&self) -> u64 {
         match self.work {
             Work::Bulk => BULK_SECONDS + 5,
@@ -344,7 +344,7 @@ fn lose(point: &Point, kind: LossKind, paths: &mut [DrawnPath]) {
     }
 }
 
-/// Mean rates and queues as phones in cars and trains see them.
+/// Gives a path mean rates and queues as of phones in cars and trains.
 fn make_cellular(point: &Point, path: &mut DrawnPath) {
     path.rate = round(point.once(Choice::CellularDown).log_uniform(3.0, 8.0), 3);
     path.up = round(path.rate * point.once(Choice::CellularUp).uniform(0.4, 1.2), 3);
@@ -393,7 +393,7 @@ fn dynamics(
         },
         Kind::Cross if once(Choice::CrossKind).chance(0.5) => Dynamics::CrossTcp {
             path,
-            // Short where it is fast: the time it takes to simulate goes with the bytes.
+            // Short on a fast path: the time to simulate it is proportional to the bytes.
             duration: if target.rate < 100.0 { 60 } else { 5 },
             congestion: once(Choice::CrossCongestion).any(&["cubic", "reno"]),
         },
@@ -406,7 +406,7 @@ fn dynamics(
     }
 }
 
-/// The work, bounded by what the paths can carry in about 40 s at `able` Mbit/s.
+/// Draws the work, bounded by the amount that the paths can carry in about 40 s at `able` Mbit/s.
 fn work(point: &Point, able: f64) -> Work {
     #[derive(Clone, Copy, PartialEq)]
     enum Sort {
@@ -459,7 +459,7 @@ fn work(point: &Point, able: f64) -> Work {
 }
 
 impl Work {
-    /// About how long it takes \[s\], over paths that carry `able` Mbit/s of which one has this RTT \[ms\].
+    /// Estimates its duration \[s\], over paths that carry `able` Mbit/s of which one has this RTT \[ms\].
     fn expected(&self, able: f64, rtt: f64) -> f64 {
         match *self {
             Work::File { size, .. } => (size as f64 / (able * 1e6 / 8.0)).max(0.05) + 4.0 * rtt / 1e3,
@@ -471,8 +471,8 @@ impl Work {
 }
 
 impl DrawnPath {
-    /// Roughly what it can carry \[Mbit/s\]: its rate, or under loss what Mathis et al. give for Reno (*The Macroscopic
-    /// Behavior of the TCP Congestion Avoidance Algorithm*, CCR 1997).
+    /// Estimates the rate that the path can carry \[Mbit/s\]: its own, or under loss that of Reno after Mathis et al.
+    /// (*The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm*, CCR 1997).
     fn able(&self) -> f64 {
         if self.loss > 0.0 {
             self.rate.min(1.22 * 1460.0 * 8.0 / (self.rtt / 1e3) / self.loss.sqrt() / 1e6)

@@ -1,4 +1,4 @@
-//! What the runs of a league come to.
+//! Leaderboard: the results of a league.
 
 use super::condition::Condition;
 use super::league::{Field, League};
@@ -11,88 +11,88 @@ use crate::sweep::{SLOWER, Score, Share, geometric_mean, quantile, scores, slice
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Schedulers, the one nearest to the best of all others first.
+/// Leaderboard of schedulers, the one nearest to the best of all others first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Leaderboard {
-    /// How many conditions.
+    /// Number of conditions.
     pub conditions: usize,
-    /// Those in which seeds make no difference, so that one was run.
+    /// Number of conditions that draw nothing, which run with one seed.
     pub deterministic: usize,
-    /// Seeds in each of the others.
+    /// Number of seeds in each of the others.
     pub repeat: usize,
-    /// Each `--set` that was laid over the conditions.
+    /// Overrides of the conditions, each as a `--set`.
     pub sets: Vec<String>,
     /// SHA-256 of the digests of all conditions, in order.
     pub digest: String,
-    /// The schedulers.
+    /// Results of the schedulers.
     pub standings: Vec<Standing>,
-    /// The best scheduler, and plain TCP on the best single path, each chosen on other seeds than it is judged on.
+    /// Best scheduler, and plain TCP on the best single path, each chosen on other seeds than those it is judged on.
     pub references: Vec<Reference>,
-    /// By workload, loss and so on.
+    /// Results by workload, by loss and so on.
     pub splits: Vec<Split>,
 }
 
-/// A scheduler over all conditions.
+/// Results of a scheduler over all conditions.
 #[derive(Clone, Debug, Serialize)]
 pub struct Standing {
-    /// 1 is the best.
+    /// Rank, from 1 for the best.
     pub rank: usize,
-    /// It and its parameters.
+    /// The scheduler with its parameters.
     #[serde(flatten)]
     pub scheduler: Variant,
-    /// It knows what no host can know, and is no one's best other.
+    /// True for an oracle, which knows more than a host can; it does not count as another scheduler's best other.
     pub oracle: bool,
     /// Time over that of the best of all others: geometric mean over conditions.
     pub to_best: Ratio,
-    /// Share of conditions in which it is at most 2 % slower than that.
+    /// Share of conditions in which it is at most 2 % slower than the best of all others.
     pub within_2: Share,
-    /// The same for 5 %.
+    /// Share of conditions in which it is at most 5 % slower.
     pub within_5: Share,
-    /// The same for 20 %.
+    /// Share of conditions in which it is at most 20 % slower.
     pub within_20: Share,
-    /// 95 % of conditions have a smaller ratio.
+    /// Ratio to the best of all others below which 95 % of conditions lie.
     pub p95: f64,
-    /// The largest ratio.
+    /// Largest ratio to the best of all others.
     pub most: f64,
-    /// Ratio below which so many percent of conditions lie, from 0 to 100.
+    /// Percentiles of the ratio to the best of all others over conditions, from 0 to 100.
     pub regret: Vec<f64>,
     /// Time over that of plain TCP on the best single path: geometric mean over conditions.
     pub to_single: Option<Ratio>,
     /// Share of conditions in which it is more than 5 % slower than that.
     pub slower_than_single: Option<Share>,
-    /// The largest ratio to it.
+    /// Largest ratio to plain TCP on the best single path.
     pub most_to_single: Option<f64>,
     /// Bytes sent again on another subflow over bytes sent: mean over conditions.
     pub repeated: f64,
     /// Bytes that arrived more than once over bytes sent: mean over conditions.
     pub duplicates: f64,
-    /// Runs that did not finish.
+    /// Number of runs that did not finish.
     pub unfinished: usize,
     /// Logarithm of its time over that of the first, condition by condition, tested together with those of all others.
     pub to_first: Option<Tested>,
-    /// The conditions with the largest ratios to the best of all others, the largest first.
+    /// Conditions with the largest ratios to the best of all others, the largest first.
     pub worst: Vec<Worst>,
 }
 
-/// A condition in which a scheduler does badly.
+/// Condition in which a scheduler is far behind.
 #[derive(Clone, Debug, Serialize)]
 pub struct Worst {
-    /// Its name.
+    /// Name of the condition.
     pub condition: String,
-    /// In a few words.
+    /// Description in a few words.
     pub about: String,
     /// Time over that of the best of all others.
     pub ratio: f64,
-    /// Which other is the best.
+    /// Name of the best other.
     pub best: String,
-    /// The command that repeats both.
+    /// Command that repeats both.
     pub command: String,
 }
 
-/// Something to hold the schedulers against.
+/// Reference for the schedulers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reference {
-    /// In words.
+    /// Description in words.
     pub name: &'static str,
     /// Time over that of the best of all schedulers.
     pub to_best: Ratio,
@@ -100,20 +100,20 @@ pub struct Reference {
     pub slower_than_single: Option<Share>,
 }
 
-/// The same over parts of the conditions.
+/// Results over parts of the conditions.
 #[derive(Clone, Debug, Serialize)]
 pub struct Split {
-    /// What the parts differ in.
+    /// Property in which the parts differ.
     pub by: &'static str,
-    /// The parts.
+    /// Names of the parts.
     pub parts: Vec<String>,
-    /// How many conditions each has.
+    /// Number of conditions in each part.
     pub conditions: Vec<usize>,
-    /// By scheduler in the order of the standings, and by part.
+    /// Results by scheduler, in the order of the standings, and by part.
     pub cells: Vec<Vec<Cell>>,
 }
 
-/// A scheduler over a part of the conditions.
+/// Results of a scheduler over a part of the conditions.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Cell {
     /// Geometric mean of its time over that of the best of all others.
@@ -124,15 +124,15 @@ pub struct Cell {
     pub duplicates: f64,
 }
 
-/// How many conditions are listed as the worst.
+/// Number of conditions that are listed as the worst.
 const WORST: usize = 10;
 
 impl Leaderboard {
-    /// Of what a league came to. `None` without conditions.
+    /// Computes the leaderboard of a league. `None` without conditions.
     pub fn of(league: &League, fields: &[Field]) -> Option<Leaderboard> {
         let variants = league.schedulers();
         let oracles: Vec<bool> = variants.iter().map(|variant| is_oracle(&variant.name)).collect();
-        // By condition, then by scheduler.
+        // Indexed by condition, then by scheduler.
         let scores: Vec<Vec<Score>> = fields.iter().map(|field| scores(&field.trials, &oracles)).collect();
         let of = |scheduler: usize| scores.iter().map(move |condition| &condition[scheduler]);
         let mut order: Vec<(usize, Ratio)> =
@@ -189,12 +189,12 @@ impl Leaderboard {
     }
 }
 
-/// Its time over that of the best of all others.
+/// Returns its time over that of the best of all others.
 fn against_best(score: &Score) -> f64 {
     score.to_best.expect("a league has two schedulers or more")
 }
 
-/// The time of the first scheduler over that of the best of the others, and which that is.
+/// Returns the time of the first scheduler over that of the best of the others, and the index of that one.
 pub(super) fn against(field: &Field) -> Option<(f64, usize)> {
     let scores = scores(&field.trials, &vec![false; field.trials.systems.len()]);
     let first = scores.first()?;
@@ -245,7 +245,7 @@ fn references(fields: &[Field], oracles: &[bool]) -> Vec<Reference> {
     .collect()
 }
 
-/// The part of a split that a condition belongs to, with its place among the parts.
+/// Function that returns the part of a split that a condition belongs to, with its index among the parts.
 type Part = fn(&Condition) -> (usize, String);
 
 const SPLITS: [(&str, Part); 7] = [
@@ -267,12 +267,12 @@ const SPLITS: [(&str, Part); 7] = [
     ("paths", |it| (it.paths.len(), it.paths.len().to_string())),
 ];
 
-/// The class of that name, at its place among all.
+/// Returns the class of that name, with its index among all.
 fn named(all: &[&str], name: &str) -> (usize, String) {
     (all.iter().position(|other| *other == name).unwrap_or(all.len()), name.to_owned())
 }
 
-/// The class of `x` between these limits.
+/// Returns the class of `x` between these limits.
 fn class(x: f64, limits: &[f64], unit: &str) -> (usize, String) {
     let place = limits.iter().filter(|limit| x >= **limit).count();
     let name = match (place.checked_sub(1).map(|n| limits[n]), limits.get(place)) {

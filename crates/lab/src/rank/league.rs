@@ -1,4 +1,4 @@
-//! Every scheduler in every drawn condition, on common seeds: a campaign without axes.
+//! League: every scheduler in every drawn condition, on common seeds, as a campaign without axes.
 
 use super::condition::Condition;
 use super::is_oracle;
@@ -10,17 +10,17 @@ use anabranch_units::hex;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// Schedulers and the conditions in which they meet.
+/// Schedulers and the conditions in which they are compared.
 pub struct League {
     campaign: Campaign,
     conditions: Vec<Condition>,
     variants: Vec<Variant>,
-    /// Seeds in each condition in which they make a difference.
+    /// Number of seeds in each condition that draws from them.
     repeat: usize,
     sets: Vec<String>,
 }
 
-/// All systems in one condition.
+/// Results of all systems in one condition.
 #[derive(Clone, Debug)]
 pub struct Field {
     /// The condition.
@@ -29,26 +29,28 @@ pub struct Field {
     pub trials: Trials,
 }
 
-/// A leaderboard that could not be made.
+/// Error: a leaderboard could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RankError {
-    /// A condition, scheduler or override is refused.
+    /// A condition, scheduler or override is not valid.
     #[error(transparent)]
     Refused(#[from] ScenarioError),
     /// A run broke.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Runs cannot be kept, or what was kept cannot be read.
+    /// Runs cannot be kept, or kept runs cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl League {
-    /// These schedulers (all if none is named) over these conditions, with each `KEY=VALUE` of `sets` laid over them:
-    /// `seeds` are the first and their number. Reads every condition, so that nothing is refused after the first run.
+    /// Makes a league of these schedulers (all if none is named) over these conditions, overridden by each `KEY=VALUE`
+    /// of `sets`. `seeds` are the first seed and their number. Reads every condition, so that errors show before the
+    /// first run.
     ///
     /// # Errors
-    /// If a scheduler or what `sets` say is refused.
+    ///
+    /// If a scheduler or an override is not valid.
     pub fn new(
         catalogue: &Arc<Catalogue>,
         conditions: Vec<Condition>,
@@ -76,41 +78,42 @@ impl League {
         Ok(League { campaign, conditions, variants, repeat: seeds.1, sets: sets.to_vec() })
     }
 
-    /// Number of conditions.
+    /// Returns the number of conditions.
     pub fn len(&self) -> usize {
         self.conditions.len()
     }
 
-    /// True if there is no condition.
+    /// Returns true if there is no condition.
     pub fn is_empty(&self) -> bool {
         self.conditions.is_empty()
     }
 
-    /// The schedulers as they were asked for, with all their parameters.
+    /// Returns the schedulers as they were asked for, with all their parameters.
     pub fn schedulers(&self) -> &[Variant] {
         &self.variants
     }
 
-    /// Seeds in each condition in which they make a difference.
+    /// Returns the number of seeds in each condition that draws from them.
     pub fn repeat(&self) -> usize {
         self.repeat
     }
 
-    /// Each `KEY=VALUE` that is laid over the conditions.
+    /// Returns the overrides of the conditions, each `KEY=VALUE`.
     pub fn sets(&self) -> &[String] {
         &self.sets
     }
 
-    /// The manifest of a directory with its runs; `command` made it.
+    /// Returns the manifest of a directory with its runs, made by `command`.
     pub fn manifest(&self, command: &str) -> Manifest {
         self.campaign.manifest("rank", command, "")
     }
 
-    /// Runs everything on `jobs` threads and calls `done` after each condition, also for those that the store has. All
+    /// Makes all runs on `jobs` threads and calls `done` after each condition, also for those that the store has. All
     /// others are kept in it.
     ///
     /// # Errors
-    /// If a run breaks or cannot be kept. What was made until then is kept.
+    ///
+    /// If a run breaks or cannot be kept. Runs made until then are kept.
     pub fn run(&self, store: Option<&Store>, jobs: usize, done: &(dyn Fn() + Sync)) -> Result<Vec<Field>, RankError> {
         let all = 0..self.campaign.conditions();
         let mut rows = Vec::new();
@@ -138,7 +141,7 @@ impl League {
     }
 }
 
-/// SHA-256 of the digests of all conditions, in order.
+/// Returns the SHA-256 of the digests of all conditions, in order.
 pub(super) fn digest(fields: &[Field]) -> String {
     let digests: Vec<&str> = fields.iter().map(|field| field.trials.digest.as_str()).collect();
     hex(&Sha256::digest(digests.join("\n").as_bytes()))

@@ -1,4 +1,4 @@
-//! The leaderboard: schedulers over conditions that are drawn from a stated distribution.
+//! Leaderboard of schedulers over conditions that are drawn from a defined distribution.
 //!
 //! ```text
 //! Point        one number of [0, 1) per choice           ── drawn from seed and number, or moved by the adversary
@@ -23,13 +23,13 @@ pub use leaderboard::{Cell, Leaderboard, Reference, Split, Standing, Worst};
 pub use league::{Field, League, RankError};
 pub use point::Point;
 
-/// Schedulers that know what no host can know. They are ranked, and are no one's best other.
+/// Schedulers that know more than a host can. They are ranked, but do not count as another scheduler's best other.
 pub const ORACLES: &[&str] = &["edpf"];
 
-/// The frozen set: this seed and so many conditions, for good.
+/// Seed and number of conditions of the frozen set, which never change.
 pub const FROZEN: (u64, u32) = (2026, 1000);
 
-/// Whether the scheduler, named with or without parameters, is an oracle.
+/// Returns true if the scheduler, named with or without parameters, is an oracle.
 pub(crate) fn is_oracle(name: &str) -> bool {
     ORACLES.contains(&name.split(':').next().unwrap_or(name))
 }

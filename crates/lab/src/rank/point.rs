@@ -1,12 +1,12 @@
-//! A point of the space that conditions are drawn from: one number of [0, 1) for each choice.
+//! Point of the space that conditions are drawn from: one number of [0, 1) for each choice.
 //!
-//! [`Condition::at`](super::Condition::at) maps a point to a condition, so whoever moves the point searches the space.
-//! A choice that does not apply (the third of two paths, the length of bursts without bursts) is there all the same and
+//! [`Condition::at`](super::Condition::at) maps a point to a condition, so moving the point searches the space. A
+//! choice that does not apply (the third of two paths, the length of bursts without bursts) still has a number, which
 //! changes nothing.
 
 use anabranch_units::Seed;
 
-/// The most paths that a condition has.
+/// Maximum number of paths of a condition.
 pub(super) const MOST_PATHS: usize = 4;
 
 macro_rules! choices {
@@ -16,9 +16,9 @@ macro_rules! choices {
         pub(super) enum $name { $($variant),* }
 
         impl $name {
-            /// Each names the stream that it is drawn from: a further choice leaves the others as they were.
+            /// Names of the random streams of the choices: a further choice leaves the others as they were.
             const NAMES: &[&str] = &[$($text),*];
-            /// Whether each is a choice among classes rather than of an amount.
+            /// True for a choice among classes rather than of an amount.
             const CLASSES: &[bool] = &[$(!concat!("", $(stringify!($class))?).is_empty()),*];
         }
     };
@@ -98,10 +98,10 @@ choices! {
 pub struct Point(Vec<f64>);
 
 impl Point {
-    /// How many choices there are.
+    /// Number of choices.
     pub const DIMENSIONS: usize = Choice::NAMES.len() + MOST_PATHS * PathChoice::NAMES.len();
 
-    /// Condition `number` of `seed`: a function of the two.
+    /// Returns the point of condition `number` of `seed`.
     pub fn drawn(seed: u64, number: u64) -> Point {
         let once = Choice::NAMES.iter().map(|name| (*name).to_owned());
         let of_path = |path: usize| PathChoice::NAMES.iter().map(move |name| format!("path/{path}/{name}"));
@@ -109,7 +109,7 @@ impl Point {
         Point(names.map(|name| Seed(seed).stream(&format!("condition/{number}/{name}")).unit()).collect())
     }
 
-    /// The point with these coordinates, each moved to the nearest number of [0, 1); those that are missing are 0.
+    /// Returns the point with these coordinates, each moved to the nearest number of [0, 1); missing ones are 0.
     pub fn of(coordinates: &[f64]) -> Point {
         let inside = |x: f64| if x > 0.0 { x.min(LARGEST) } else { 0.0 };
         let mut all: Vec<f64> = coordinates.iter().copied().map(inside).collect();
@@ -117,14 +117,14 @@ impl Point {
         Point(all)
     }
 
-    /// Whether each coordinate chooses among classes, of which neighbours have nothing in common, rather than an
-    /// amount.
+    /// Returns for each coordinate true if it chooses among classes, of which neighbours have nothing in common, rather
+    /// than an amount.
     pub fn classes() -> impl Iterator<Item = bool> {
         let of_paths = (0..MOST_PATHS).flat_map(|_| PathChoice::CLASSES);
         Choice::CLASSES.iter().chain(of_paths).copied()
     }
 
-    /// Its coordinates.
+    /// Returns the coordinates.
     pub fn coordinates(&self) -> &[f64] {
         &self.0
     }
@@ -138,10 +138,10 @@ impl Point {
     }
 }
 
-/// The number before 1.
+/// Largest number below 1.
 const LARGEST: f64 = 1.0 - f64::EPSILON / 2.0;
 
-/// A number of [0, 1) and what can be made of it.
+/// Number of [0, 1), which can be mapped to a distribution.
 #[derive(Clone, Copy)]
 pub(super) struct Draw(f64);
 
@@ -158,17 +158,17 @@ impl Draw {
         low * libm::exp(libm::log(high / low) * self.0)
     }
 
-    /// A whole number of `low..=high`.
+    /// Returns a whole number of `low..=high`.
     pub(super) fn whole(self, low: u64, high: u64) -> u64 {
         low + (self.0 * (high - low + 1) as f64) as u64
     }
 
-    /// One of these, all equally likely.
+    /// Returns one of these, all equally likely.
     pub(super) fn any<T: Copy>(self, of: &[T]) -> T {
         of[(self.0 * of.len() as f64) as usize]
     }
 
-    /// One of these, with weights.
+    /// Returns one of these, with weights.
     pub(super) fn weighted<T: Copy>(self, of: &[(T, f64)]) -> T {
         let mut left = self.0 * of.iter().map(|(_, weight)| weight).sum::<f64>();
         for (value, weight) in of {

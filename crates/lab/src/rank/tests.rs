@@ -1,4 +1,4 @@
-//! The generator against the distribution that `docs/leaderboard.md` states, and the adversary against a planted
+//! Tests of the generator against the distribution in `docs/leaderboard.md`, and of the adversary against a planted
 //! weakness.
 #![allow(clippy::unwrap_used)]
 
@@ -25,8 +25,7 @@ fn the_schedulers_that_are_called_oracles_are_there_and_say_so() {
 #[test]
 fn the_first_two_thousand_conditions_are_scenarios() {
     let catalogue = Arc::new(Catalogue::default());
-    // Traces take most of the time; those of the first hundred show what all are like, and constant rates stand in for
-    // others.
+    // Traces take most of the time: those of the first hundred are checked, and constant rates replace the others.
     let check = |condition: &Condition| {
         let mut condition = condition.clone();
         if condition.drawn.is_some_and(|(_, number)| number >= 100) && !condition.traces().is_empty() {
@@ -37,7 +36,7 @@ fn the_first_two_thousand_conditions_are_scenarios() {
     crate::run::in_parallel(&draws(2000), 0, &|| {}, &check).unwrap();
 }
 
-/// Counts of what is drawn from a table, within five standard deviations of what is expected.
+/// Counts of draws from a table are within five standard deviations of the expected ones.
 #[test]
 fn classes_come_as_often_as_stated() {
     let all = draws(4000);
@@ -147,7 +146,7 @@ fn a_condition_depends_on_no_other() {
     assert_eq!(Condition { drawn: two.drawn, ..Condition::at(two.stem.clone(), &Point::of(&moved)) }, two);
 }
 
-/// Whoever changes the distribution makes another set, under another number.
+/// A changed distribution is another set, and needs another number.
 #[test]
 fn the_frozen_set_stays_as_it_is() {
     let mut digest = Sha256::new();

@@ -1,4 +1,4 @@
-//! A condition as a scenario: the TOML of the schema, and the traces beside it.
+//! Condition written as a scenario: the TOML of the schema, and the traces beside it.
 
 use super::condition::{Condition, DrawnPath, Dynamics, LossKind, PageKind, Work};
 use crate::scenario::Origin;
@@ -10,11 +10,11 @@ use std::fmt::Write;
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
-/// What stands before the names of drawn conditions: `drawn/SEED/NUMBER` is accepted wherever a scenario is.
+/// Prefix of the names of drawn conditions: `drawn/SEED/NUMBER` is accepted wherever a scenario is.
 const PREFIX: &str = "drawn/";
 
 impl Condition {
-    /// The condition of the name `drawn/SEED/NUMBER`; `None` if it is no such name.
+    /// Returns the condition of the name `drawn/SEED/NUMBER`; `None` for any other name.
     pub(crate) fn named(name: &str) -> Option<Condition> {
         let (seed, number) = name.strip_prefix(PREFIX)?.split_once('/')?;
         let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -22,12 +22,12 @@ impl Condition {
         Some(Condition::drawn(seed.parse().ok()?, number.parse().ok()?))
     }
 
-    /// Whether the name begins like one of a drawn condition.
+    /// Returns true if the name begins like that of a drawn condition.
     pub(crate) fn is_like_a_name(name: &str) -> bool {
         name.starts_with(PREFIX)
     }
 
-    /// What names it on the command line: `drawn/SEED/NUMBER`, or the file.
+    /// Returns the name for the command line: `drawn/SEED/NUMBER`, or that of its file.
     pub fn name(&self) -> String {
         match self.drawn {
             Some((seed, number)) => format!("{PREFIX}{seed}/{number}"),
@@ -35,12 +35,12 @@ impl Condition {
         }
     }
 
-    /// The name of its file.
+    /// Returns the name of its file.
     pub fn file(&self) -> String {
         format!("{}.toml", self.stem)
     }
 
-    /// In a few words.
+    /// Describes it in a few words.
     pub fn about(&self) -> String {
         let paths = self.paths.iter().map(|path| format!("{} Mbit/s {} ms", path.rate, path.rtt));
         let loss = self
@@ -55,7 +55,7 @@ impl Condition {
         words.join(", ")
     }
 
-    /// The scenario file.
+    /// Returns the text of the scenario file.
     pub fn toml(&self) -> String {
         let mut text = String::new();
         let about = match self.drawn {
@@ -169,7 +169,7 @@ impl Condition {
         [format!("{}.down", self.stem), format!("{}.up", self.stem)]
     }
 
-    /// The traces that the scenario file names, each with its text.
+    /// Returns the traces that the scenario file names, each with its text.
     pub fn traces(&self) -> Vec<(String, String)> {
         let Dynamics::Cellular { path, seed, handover } = self.dynamics else { return Vec::new() };
         let rates = [self.paths[path].rate, self.paths[path].up];
@@ -179,10 +179,11 @@ impl Condition {
         self.trace_names().into_iter().zip(rates).enumerate().map(one).collect()
     }
 
-    /// The scenario, with each `KEY=VALUE` of `sets` laid over it.
+    /// Returns the scenario, overridden by each `KEY=VALUE` of `sets`.
     ///
     /// # Errors
-    /// If what `sets` say is refused.
+    ///
+    /// If an override is not valid.
     pub fn scenario(&self, catalogue: &Arc<Catalogue>, sets: &[String]) -> Result<Scenario, ScenarioError> {
         let origin = Origin { scenario: self.name(), sets: sets.to_vec() };
         let read = |name: &str, from_set: bool| match self.trace_names().iter().any(|own| own == name) && !from_set {
@@ -196,11 +197,12 @@ impl Condition {
     }
 }
 
-/// Traces repeat after this; repetitions begin somewhere in the first [`SPREAD`] seconds.
+/// Period after which traces repeat; repetitions begin within the first [`SPREAD`] seconds.
 const PERIOD: Duration = Duration::from_secs(120);
 const SPREAD: u64 = 60;
 
-/// A car's LTE link: rates stray by three quarters of their mean and return within seconds; handovers silence it.
+/// Returns the parameters of a car's LTE link: rates deviate by three quarters of their mean and return within seconds;
+/// handovers interrupt it.
 fn cellular(mean: f64, handover: f64) -> LteParams {
     let rate = |mbps: f64| Rate::from_bps((mbps * 1e6).round() as u64);
     LteParams {
@@ -216,7 +218,7 @@ fn cellular(mean: f64, handover: f64) -> LteParams {
 }
 
 impl Work {
-    /// The name of its class in tables.
+    /// Returns the name of its class in tables.
     pub fn name(&self) -> &'static str {
         use super::condition::Class;
         match self {
@@ -273,7 +275,7 @@ impl Work {
 }
 
 impl Dynamics {
-    /// The name of its class in tables.
+    /// Returns the name of its class in tables.
     pub fn name(&self) -> &'static str {
         match self {
             Dynamics::None => "none",
@@ -287,7 +289,7 @@ impl Dynamics {
 }
 
 impl LossKind {
-    /// The name of its class in tables.
+    /// Returns the name of its class in tables.
     pub fn name(self) -> &'static str {
         match self {
             LossKind::None => "none",

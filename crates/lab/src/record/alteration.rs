@@ -1,9 +1,9 @@
-//! What a middlebox did to a segment: the difference between what was sent and what arrived.
+//! Alterations of a segment by middleboxes: the difference between the segment as sent and as received.
 
 use anabranch_units::SubflowSeq;
 use anabranch_wire::{MpOption, Segment};
 
-/// Each difference in a phrase; none if the segment arrived as it was sent.
+/// Describes each difference in a phrase; empty if the segment arrived as it was sent.
 pub(super) fn alterations(before: &Segment, after: &Segment) -> Vec<String> {
     if before == after {
         return Vec::new();
@@ -49,7 +49,7 @@ fn shift(changes: &mut Vec<String>, what: &str, before: SubflowSeq, after: Subfl
     }
 }
 
-/// The options of a segment by name.
+/// Returns the names of a segment's options.
 fn names(segment: &Segment) -> Vec<&'static str> {
     let options = &segment.options;
     let mut names = Vec::new();

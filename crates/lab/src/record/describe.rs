@@ -1,9 +1,9 @@
-//! The words beside packets.
+//! Comments on packets.
 
 use anabranch_engine::{Choice, Purpose};
 use anabranch_sim::Loss;
 
-/// Why a packet was sent.
+/// Describes why a packet was sent.
 pub(super) fn purpose(purpose: Purpose, scheduler: Option<&str>) -> String {
     match (purpose, scheduler) {
         (Purpose::NewData(Choice::Scheduler), Some(name)) => format!("new data: {name} chose this subflow"),
@@ -11,10 +11,10 @@ pub(super) fn purpose(purpose: Purpose, scheduler: Option<&str>) -> String {
     }
 }
 
-/// How it was lost.
+/// Describes how a packet was lost.
 pub(super) fn loss(loss: &Loss<'_>) -> String {
     let Loss { link, cause, .. } = loss;
-    // Without the time: Wireshark counts equal comments.
+    // The time is left out because Wireshark counts equal comments.
     format!("lost: {cause} on {link}")
 }
 

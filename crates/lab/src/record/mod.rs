@@ -1,5 +1,5 @@
-//! A run as capture files: one for each host, as `tcpdump` there would write it, with what only the simulator knows beside
-//! the packets.
+//! Records a run as capture files: one for each host, as `tcpdump` would write it there, with comments on each packet
+//! from the simulator.
 
 mod alteration;
 mod describe;
@@ -18,22 +18,22 @@ use std::fs;
 use std::net::{IpAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
-/// Writes what it observes into a directory. Without [`Recorder::finish`] nothing stays there.
+/// Observer that writes capture files into a directory. Without [`Recorder::finish`] the files are removed.
 pub struct Recorder {
     files: Vec<HostFile>,
-    /// Sent, and neither received nor known to be lost.
+    /// Packets that were sent, and neither received nor known to be lost.
     under_way: BTreeMap<PacketId, UnderWay>,
-    /// The schedulers of client and server, each with the time from which on it is in use.
+    /// Schedulers of client and server, each with the time from which it is in use.
     schedulers: [Vec<(Instant, String)>; 2],
-    /// Their names.
+    /// Names of the paths.
     paths: Vec<String>,
-    /// The first thing that went wrong; nothing is written after it.
+    /// First error; no packet is written after it.
     failure: Option<WriteError>,
     scratch: BytesMut,
 }
 
 struct HostFile {
-    /// The client on whose paths it is, and which of the hosts there.
+    /// Client whose paths the host is on, and the host.
     host: (usize, Host),
     writer: Writer,
     backlog: Backlog,
@@ -42,7 +42,7 @@ struct HostFile {
 struct UnderWay {
     file: usize,
     ticket: Ticket,
-    /// As its host sent it; `None` for anything but TCP.
+    /// Segment as its host sent it; `None` for anything but TCP.
     segment: Option<Segment>,
 }
 
@@ -50,6 +50,7 @@ impl Recorder {
     /// Creates the directory and the files of a run of `scenario`.
     ///
     /// # Errors
+    ///
     /// If one of them cannot be written.
     pub fn create(directory: &Path, scenario: &Scenario, seed: u64) -> Result<Self, WriteError> {
         let fail = |error| WriteError { path: directory.to_owned(), error };
@@ -79,10 +80,11 @@ impl Recorder {
         })
     }
 
-    /// Completes the files. The run has ended: what is under way now never arrives.
+    /// Completes the files at the end of the run. Packets still in flight are marked as such.
     ///
     /// # Errors
-    /// If a file could not be written, now or since the beginning.
+    ///
+    /// If a file could not be written, now or earlier.
     pub fn finish(mut self) -> Result<(), WriteError> {
         for file in 0..self.files.len() {
             self.files[file].backlog.close("still under way when the run ended");
@@ -99,7 +101,7 @@ impl Recorder {
         found.expect("each host of the run has its file, in this order")
     }
 
-    /// The packet as it stands in the file.
+    /// Builds the packet for the file.
     fn packet(&mut self, sight: &Sight<'_>, direction: Direction, comments: Vec<String>) -> Packet {
         let (bytes, comments) = match sight.content {
             Content::Segment(segment) => self.segment(segment, comments),
@@ -114,7 +116,8 @@ impl Recorder {
     fn segment(&mut self, segment: &Segment, mut comments: Vec<String>) -> (Vec<u8>, Vec<String>) {
         self.scratch.clear();
         if let Err(error) = anabranch_wire::emit(segment, &mut self.scratch) {
-            // The simulator moves values, which may hold what no packet can; the rest of the capture is still worth having.
+            // Segments of the simulator are values and may hold what no packet can; the rest of the capture is still
+            // useful.
             comments.push(format!("this segment has no bytes: {error}"));
         }
         (self.scratch.to_vec(), comments)
@@ -131,7 +134,7 @@ impl Recorder {
         self.write(under_way.file);
     }
 
-    /// Writes what waits for nothing.
+    /// Writes the packets that are complete.
     fn write(&mut self, file: usize) {
         let HostFile { writer, backlog, .. } = &mut self.files[file];
         while let Some(packet) = backlog.pop() {
@@ -215,7 +218,7 @@ impl Observer for Recorder {
     }
 }
 
-/// The hosts of a run: of each client in turn client and server, then a pair for each competing TCP.
+/// Returns the hosts of a run: client and server of each client in turn, then a pair for each competing TCP.
 fn hosts(spec: &Spec) -> Vec<(usize, Host)> {
     let pairs = spec.workloads.iter().filter(|workload| matches!(workload, Workload::Tcp { .. })).count();
     let competing = (1..=pairs as u8).flat_map(|pair| [Host::CompetingClient(pair), Host::CompetingServer(pair)]);
@@ -224,7 +227,7 @@ fn hosts(spec: &Spec) -> Vec<(usize, Host)> {
     (0..spec.clients).flat_map(|client| of_one.iter().map(move |&host| (client, host))).collect()
 }
 
-/// The name of a host's file: `client.pcapng`, and of client 3 `client-3.pcapng`.
+/// Returns the name of a host's file: `client.pcapng`, or `client-3.pcapng` for client 3.
 fn file_name((client, host): (usize, Host)) -> PathBuf {
     match client {
         0 => format!("{host}.pcapng").into(),
@@ -241,7 +244,7 @@ fn interfaces((client, host): (usize, Host), spec: &Spec) -> Vec<Interface> {
     spec.network.paths.iter().map(one).collect()
 }
 
-/// A packet of a UDP workload between these addresses of client and server.
+/// Builds a packet of a UDP workload between these addresses of client and server.
 fn datagram(flow: usize, from_client: bool, ends: [IpAddr; 2], size: u64) -> Vec<u8> {
     let port = FIRST_UDP_PORT.saturating_add(u16::try_from(flow).unwrap_or(u16::MAX));
     let [client, server] = ends.map(|address| match address {
@@ -251,7 +254,7 @@ fn datagram(flow: usize, from_client: bool, ends: [IpAddr; 2], size: u64) -> Vec
     if from_client { udp(client, server, size) } else { udp(server, client, size) }
 }
 
-/// Makes the checksum wrong, which is how a receiver knows. (Which bytes were hit does not matter to anyone.)
+/// Falsifies the checksum, by which a receiver detects damage. The position of damaged bytes has no effect.
 fn damage(bytes: &mut [u8]) {
     const PROTOCOL: usize = 9;
     const ICMP: u8 = 1;
@@ -266,7 +269,7 @@ fn damage(bytes: &mut [u8]) {
     }
 }
 
-/// Bytes of packets held back for each file: the transit of 2 s at 100 Mbit/s.
+/// Maximum bytes of packets held back for each file: the transit of 2 s at 100 Mbit/s.
 const HELD: usize = 32 << 20;
-/// The first of the dynamic ports (RFC 6335 §6).
+/// First of the dynamic ports (RFC 6335 §6).
 const FIRST_UDP_PORT: u16 = 49152;

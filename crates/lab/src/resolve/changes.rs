@@ -1,4 +1,4 @@
-//! What happens to links in the course of the run.
+//! Changes to links during the run.
 
 use super::paths::{loss_model, service};
 use super::{Traces, known, switches};
@@ -68,7 +68,7 @@ fn one(at: &At<ChangeTable>, names: &[String], traces: &mut Traces<'_>) -> Resul
         path: path.value.clone(),
         affected,
         change,
-        // `restore` brings back what `down` took, in the client's eyes too.
+        // `restore` ends what `down` began, also for the client's interface.
         notify: (carrier || table.state == Some(StateName::Restore)) && table.notify.as_ref().is_none_or(|at| at.value),
     };
     Ok(changes.into_iter().map(timed).collect())
@@ -76,7 +76,7 @@ fn one(at: &At<ChangeTable>, names: &[String], traces: &mut Traces<'_>) -> Resul
 
 const LINK_KEYS: &str = "accepted: rate, delay, jitter, loss, state = \"down\" | \"up\" | \"blackhole\" | \"restore\"";
 
-/// A change that names no path: it may change policies, and no link.
+/// Resolves a change without a path: it may change policies, but not links.
 fn without_path(at: &At<ChangeTable>) -> Result<Vec<TimedChange>, Problem> {
     let ChangeTable { direction, rate, delay, jitter, loss, state, notify, .. } = &at.value;
     let rates = rate.is_some() || delay.is_some() || jitter.is_some() || loss.is_some();

@@ -1,11 +1,11 @@
-//! How many clients a scenario has.
+//! Number of clients of a scenario.
 
 use crate::error::Problem;
 use crate::file::{At, File, Policy};
 use anabranch_policy::registry::Value;
 use anabranch_sim::Spec;
 
-/// The number of clients; 1 unless given.
+/// Returns the number of clients; 1 unless given.
 pub(super) fn clients(file: &File, spec: &Spec) -> Result<usize, Problem> {
     let Some(at) = &file.clients else { return Ok(1) };
     let most = spec.most_clients();
@@ -26,13 +26,13 @@ pub(super) fn clients(file: &File, spec: &Spec) -> Result<usize, Problem> {
     Ok(at.value)
 }
 
-/// All ACK paths that the file names.
+/// Returns all ACK path policies that the file names.
 fn ack_paths(file: &File) -> impl Iterator<Item = &At<Policy>> {
     let hosts = [&file.host, &file.client, &file.server].into_iter().filter_map(|host| host.ack_path.as_ref());
     hosts.chain(file.change.iter().filter_map(|change| change.value.ack_path.as_ref()))
 }
 
-/// Whether it names a path: by the address of one client there.
+/// Returns true if the policy names a path, which it knows by one client's address there.
 fn names_a_path(policy: &At<Policy>) -> bool {
     matches!(policy.value.parameters.get("path"), Some(Value::Text(path)) if !path.is_empty())
 }

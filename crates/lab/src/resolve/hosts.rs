@@ -1,4 +1,4 @@
-//! Hosts: a profile, what is changed in it, and the policies.
+//! Hosts: a profile, the settings changed in it, and the policies.
 
 use super::policies::{self, Found, build, given};
 use crate::error::Problem;
@@ -12,10 +12,10 @@ use anabranch_sim::HostSpec;
 use anabranch_units::suggest;
 use anabranch_units::{Bytes, Duration};
 
-/// Most subflows a connection can have.
+/// Maximum number of subflows of a connection.
 const MAX_SUBFLOWS: usize = 16;
 
-/// A host after several tables, of which the later ones override.
+/// Resolves a host from several tables, of which the later ones override the earlier ones.
 pub(super) fn host(
     catalogue: &Catalogue,
     tables: &[&HostTable],
@@ -56,7 +56,7 @@ pub(super) fn host(
     Ok((host, chosen))
 }
 
-/// A name that is none, or one of before.
+/// Makes the error for an unknown profile, or for one that was renamed.
 fn no_profile(at: &At<String>) -> Problem {
     let problem = format!("there is no profile `{}`", at.value);
     let hint = Profile::renamed(&at.value)
@@ -64,14 +64,14 @@ fn no_profile(at: &At<String>) -> Problem {
     Problem::at(&at.span, problem, hint)
 }
 
-/// A send buffer that no table gives is large enough for the receive buffer of the other host (RFC 8684 §3.3.5).
+/// Makes a send buffer that no table gives large enough for the receive buffer of the other host (RFC 8684 §3.3.5).
 pub(super) fn fit_send_buffer(host: &mut HostSpec, tables: &[&HostTable], receive_buffer: Bytes) {
     if tables.iter().all(|table| table.send_buffer.is_none()) {
         host.send_buffer = host.send_buffer.max(receive_buffer);
     }
 }
 
-/// The policy that the last table names, or else the default. Each name must be right, also one that is overridden.
+/// Builds the policy that the last table names, or else the default. Overridden names are checked too.
 fn policy<'a, T: Kind + ?Sized>(
     table: &Table<T>,
     default: &str,
@@ -183,7 +183,7 @@ fn knobs(table: &HostTable, profile: &mut Profile) -> Result<(), Problem> {
     Ok(())
 }
 
-/// With the floors that Linux and mptcp-ns3 (200 ms) and RFC 6298 §2.4 (1 s) have.
+/// Returns the rule with the minimum of Linux and mptcp-ns3 (200 ms) or of RFC 6298 §2.4 (1 s).
 fn default_rule(name: RtoName) -> RtoRule {
     match name {
         RtoName::Linux => RtoRule::Linux { min_var: Duration::from_millis(200) },

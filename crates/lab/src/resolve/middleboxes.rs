@@ -10,19 +10,19 @@ use anabranch_paths::{
 };
 use anabranch_units::{Bytes, Duration};
 
-/// The MSS that every IPv4 host accepts (RFC 9293 §3.7.1).
+/// MSS that every IPv4 host accepts (RFC 9293 §3.7.1).
 const PIECE: u16 = 536;
-/// Two full segments.
+/// Payload of two full segments.
 const MERGED: u16 = 2920;
-/// The least that every IPv6 link carries (RFC 8200 §5), and a common limit of tunnels.
+/// Smallest MTU of an IPv6 link (RFC 8200 §5), and a common limit of tunnels.
 const MTU: u16 = 1280;
-/// The time a box takes for something of its own: short beside the delay of a path.
+/// Processing time of a box: short beside the delay of a path.
 const MOMENT: Duration = Duration::from_millis(1);
-/// Behind the handshake and the first windows.
+/// Offset behind the handshake and the first windows.
 const OFFSET: u32 = 100_000;
-/// Beyond the first retransmission timeout (RFC 6298 §2.1).
+/// Delay beyond the first retransmission timeout (RFC 6298 §2.1).
 const LATE: Duration = Duration::from_secs(3);
-/// A few bytes, as of an address.
+/// Number of bytes edited: a few, as of an address.
 const EDIT: u16 = 4;
 
 pub(super) fn middlebox(at: &At<MiddleboxTable>) -> Result<MiddleboxSpec, Problem> {

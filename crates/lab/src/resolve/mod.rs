@@ -1,4 +1,4 @@
-//! From a file's tables to a run's specification: defaults, contradictions, names that must exist.
+//! Resolves a file's tables to the specification of a run: defaults, contradictions, and names that must exist.
 
 mod changes;
 mod clients;
@@ -28,36 +28,36 @@ use anabranch_units::{Duration, Seed};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where traces come from. Answers what is wrong in words.
+/// Function that reads a trace. Its error says what is wrong.
 pub(crate) type Traces<'a> = dyn FnMut(&At<String>) -> Result<Arc<Trace>, Problem> + 'a;
 
-/// Where pages and sessions come from.
+/// Function that reads the text of a page or session.
 pub(crate) type Texts<'a> = dyn FnMut(&At<String>) -> Result<String, Problem> + 'a;
 
-/// What a file comes to.
+/// Resolved file.
 pub(crate) struct Resolved {
     pub(crate) spec: Spec,
     pub(crate) seed: u64,
     pub(crate) repeat: usize,
     pub(crate) measure: MeasureName,
     pub(crate) spread: Duration,
-    /// The policies of client and server.
+    /// Policies of client and server.
     pub(crate) policies: [Chosen; 2],
-    /// Which of the two sends the data of the first workload.
+    /// Index of the host that sends the data of the first workload.
     pub(crate) sender: usize,
-    /// Policies that take the place of others.
+    /// Policies that replace others during the run.
     pub(crate) switched: Vec<Switched>,
-    /// What is drawn for each run.
+    /// Properties drawn for each run.
     pub(crate) varies: Vec<Vary>,
-    /// What is looked at on the way.
+    /// Samples and windows of each run.
     pub(crate) watch: Watch,
 }
 
-/// Repetitions of a comparison: with 20, an interval is half a standard deviation wide to either side.
+/// Default repetitions of a comparison: with 20, an interval is half a standard deviation wide to either side.
 const REPEAT: usize = 20;
-/// A run that has not ended after a minute of virtual time shows a stall.
+/// Default time at which a run stops: after a minute of virtual time a transfer has stalled.
 const STOP: Duration = Duration::from_secs(60);
-/// More are a mistake, and would fill the memory with results.
+/// Maximum repetitions; more are a mistake, and would fill the memory with results.
 const MAX_REPEAT: usize = 100_000;
 
 pub(crate) fn resolve(
@@ -135,7 +135,7 @@ pub(crate) fn resolve(
     Ok(Resolved { spec, seed, repeat, measure, spread, policies, sender, switched, varies, watch })
 }
 
-/// Puts another scheduler on both hosts; says which.
+/// Sets another scheduler on both hosts and returns it with its parameters.
 pub(crate) fn with_scheduler(
     catalogue: &Catalogue,
     spec: &mut Spec,
@@ -149,7 +149,7 @@ pub(crate) fn with_scheduler(
     Ok(variant)
 }
 
-/// Refuses the name of a path that is not there.
+/// Refuses the name of a path that does not exist.
 fn known(key: &str, name: &At<String>, names: &[String]) -> Result<(), Problem> {
     if names.contains(&name.value) {
         return Ok(());

@@ -10,12 +10,12 @@ use anabranch_units::Duration;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The queue of a link that says nothing: Linux's old default of 100 and 1000 packets lie either side of a few Mbit/s.
+/// Default queue: Linux's old defaults of 100 and 1000 packets lie either side of a few Mbit/s.
 const QUEUE: QueueLimit = QueueLimit::Packets(100);
-/// As many as there are addresses of the form 10.0.i.1.
+/// Maximum number of paths: the number of addresses of the form 10.0.i.1.
 const MAX_PATHS: usize = 255;
 
-/// The paths in the order of the file.
+/// Returns the paths in the order of the file.
 pub(super) fn paths(file: &File, traces: &mut Traces<'_>) -> Result<Vec<PathSpec>, Problem> {
     let tables = in_order(&file.path);
     match tables.as_slice() {
@@ -31,7 +31,7 @@ pub(super) fn paths(file: &File, traces: &mut Traces<'_>) -> Result<Vec<PathSpec
 
 const EXAMPLE: &str = "accepted: tables such as [path.wlan] with rate = \"25mbit\" and delay = \"10ms\"";
 
-/// The shared links in the order of the file.
+/// Returns the shared links in the order of the file.
 pub(super) fn shared(file: &File, traces: &mut Traces<'_>) -> Result<Vec<SharedLink>, Problem> {
     let link = |(name, at): (&String, &At<LinkTable>), traces: &mut Traces<'_>| {
         let LinkTable { rate, down, up, delay, loss, loss_up, queue, queue_counts_delay } = &at.value;
@@ -107,7 +107,7 @@ fn path(name: &str, at: &At<PathTable>, links: &[String], traces: &mut Traces<'_
     Ok(spec)
 }
 
-/// Down and up, from `rate` or from `down` and `up`.
+/// Returns the services down and up, from `rate` or from `down` and `up`.
 fn speeds(
     table: &Range<usize>,
     rate: &Option<Of<Speed>>,
@@ -153,7 +153,7 @@ fn limit(queue: &Option<Of<Queue>>, round_trip: Duration) -> QueueLimit {
     }
 }
 
-/// `queue-counts-delay`, for a queue that can.
+/// Resolves `queue-counts-delay`, which needs a queue in packets.
 fn counts_delay(given: &Option<At<bool>>, queue: QueueLimit) -> Result<bool, Problem> {
     match given {
         Some(at) if at.value && !matches!(queue, QueueLimit::Packets(_)) => {

@@ -11,10 +11,10 @@ use anabranch_units::{nearest, suggest};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How to make a policy, and what it is.
+/// Factory of a policy, and its description with parameters.
 pub(crate) type Found<T> = (Factory<T>, Variant);
 
-/// What `policy` names in `table`; `at` is the place to blame.
+/// Builds the policy that `policy` names in `table`; errors point at `at`.
 pub(crate) fn build<T: Kind + ?Sized>(
     table: &Table<T>,
     policy: &Policy,
@@ -27,7 +27,7 @@ pub(crate) fn build<T: Kind + ?Sized>(
     Ok((Arc::new(move || entry.build(&params)), variant))
 }
 
-/// The same for a policy that may not be given.
+/// Builds a policy that may be absent.
 pub(super) fn given<T: Kind + ?Sized>(
     table: &Table<T>,
     policy: Option<&At<Policy>>,
@@ -35,7 +35,7 @@ pub(super) fn given<T: Kind + ?Sized>(
     policy.map(|at| build(table, &at.value, &at.span)).transpose()
 }
 
-/// The same for an ACK path, which may name a path: the engine knows it by the client's address there.
+/// Builds an ACK path policy. It may name a path: the engine knows it by the client's address there.
 pub(super) fn ack_path(
     table: &Table<dyn AckPath>,
     policy: &At<Policy>,
@@ -58,13 +58,13 @@ pub(super) fn ack_path(
 
 fn refusal<'a>(error: &ParamError, names: impl Iterator<Item = &'a str>, at: &Range<usize>) -> Problem {
     let text = error.to_string();
-    // "there is no …; there are: …": the second half is what would be accepted.
+    // "there is no …; there are: …": the second half lists the accepted names.
     let (problem, help) = text.split_once("; ").unwrap_or((&text, "see `anabranch list`"));
     let near = match error {
         ParamError::UnknownPolicy { name, .. } => nearest(name, names),
         ParamError::UnknownParameter { name, known, .. } => nearest(name, known.split(", ")),
         ParamError::BadValue { policy, name, value, accepted } => {
-            // Not cut in two: a text may hold anything.
+            // This text is not split, since a value may contain anything.
             return Problem::at(at, format!("`{policy}.{name}` is {value}"), format!("it must be {accepted}"));
         }
     };

@@ -1,4 +1,4 @@
-//! Policies that take the place of others in the course of the run.
+//! Policies that replace others during the run.
 
 use super::policies::{self, given};
 use crate::error::Problem;
@@ -8,7 +8,7 @@ use anabranch_engine::Switch;
 use anabranch_policy::Catalogue;
 use anabranch_sim::{Host, TimedSwitch};
 
-/// What the run does, and what a result says of it.
+/// Returns the switches for the run, and their description for the results.
 pub(super) fn switches(
     catalogue: &Catalogue,
     file: &File,
@@ -21,7 +21,7 @@ pub(super) fn switches(
     Ok(all)
 }
 
-/// Whether the change is one to policies.
+/// Returns true if the change is one of policies.
 pub(super) fn switches_anything(table: &ChangeTable) -> bool {
     let ChangeTable { scheduler, congestion, window, ack_path, reinjection, first_path, .. } = table;
     [scheduler, congestion, window, ack_path, reinjection, first_path].into_iter().any(Option::is_some)

@@ -1,4 +1,4 @@
-//! Paths of which something is drawn for each run.
+//! Paths with properties that are drawn for each run.
 
 use crate::error::Problem;
 use crate::file::{At, Bounds, File, PathTable, Speed, VaryTable};
@@ -57,7 +57,7 @@ fn vary(name: &str, path: &PathTable, at: &At<VaryTable>, stop: Duration) -> Res
         rate: rate.as_ref().map(bounds).transpose()?,
         delay: one_way,
         loss: loss.as_ref().map(bounds).transpose()?.map(|bounds| bounds.map(|share| share.0)),
-        // As `loss` and `loss-up` of the path itself.
+        // As for `loss` and `loss-up` of the path itself.
         lossy: if path.loss_up.is_some() { Affected::Down } else { Affected::Both },
     })
 }
@@ -69,5 +69,5 @@ fn bounds<T: Copy + PartialOrd>(at: &Bounds<T>) -> Result<[T; 2], Problem> {
     }
 }
 
-/// A change of the network each: as many as one keeps in memory without a thought.
+/// Maximum number of draws of a path; each is a change of the network in memory.
 const MAX_DRAWS: u64 = 100_000;

@@ -1,4 +1,4 @@
-//! What is looked at in the course of a run.
+//! Samples and windows of a run.
 
 use crate::error::Problem;
 use crate::file::RunTable;
@@ -28,7 +28,7 @@ pub(super) fn watch(run: &RunTable, stop: Duration) -> Result<Watch, Problem> {
     Ok(Watch { every: run.sample.as_ref().map(|at| at.value.0), windows })
 }
 
-/// Values of a series: more than any figure shows.
+/// Maximum number of samples of a series: more than any figure shows.
 const MAX_SAMPLES: u64 = 100_000;
-/// Each stands in every row of results.
+/// Maximum number of windows; each has columns in every row of results.
 const MAX_WINDOWS: usize = 100;

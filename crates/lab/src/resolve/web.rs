@@ -125,13 +125,13 @@ fn generated(table: &PageTable, source: &At<PageSource>) -> Result<Page, Problem
 }
 
 const ACCEPTED: &str = "\"google\", \"FILE.har\" or { objects = 15, total = \"72kB\" }";
-/// Of browsers, per origin.
+/// Connections of a browser per origin.
 const CONNECTIONS: usize = 6;
-/// Each is a row of results.
+/// Maximum number of connections; each is a row of results.
 const MOST_CONNECTIONS: usize = 100;
-/// As in LOWLAT Fig. 11.
+/// Default duration of a generated session, as in LOWLAT Fig. 11.
 const SESSION: Duration = Duration::from_secs(60);
-/// The mean of a page's computations.
+/// Maximum of the mean time of a page's computations.
 const LONGEST_COMPUTATION: Duration = Duration::from_secs(60);
-/// Of a generated session.
+/// Maximum duration of a generated session.
 const LONGEST: Duration = Duration::from_secs(3600);

@@ -1,4 +1,4 @@
-//! What is sent. Each kind takes its own keys; a key of another kind is refused.
+//! Workloads. Each kind has its own keys; a key of another kind is an error.
 
 use super::policies::build;
 use super::{Texts, known, web};
@@ -10,7 +10,7 @@ use anabranch_sim::{Arrivals, Extent, FileOrder, Spacing, Workload};
 use anabranch_units::{Bytes, Duration};
 use std::ops::Range;
 
-/// Which way the data of the first workload under test goes.
+/// Returns the direction of the data of the first workload under test.
 pub(super) fn direction(workloads: &[Workload]) -> Direction {
     let direction = |workload: &Workload| match workload {
         Workload::Bulk { direction, .. } | Workload::Files { direction, .. } | Workload::Bursts { direction, .. } => {
@@ -123,7 +123,7 @@ fn workload(
     })
 }
 
-/// Order of the files, and the connections they take.
+/// Returns the order of the files, and the connections that they use.
 fn order(at: &At<WorkloadTable>) -> Result<FileOrder, Problem> {
     let table = &at.value;
     let on = |at: &Option<At<bool>>| at.as_ref().is_some_and(|at| at.value);
@@ -136,7 +136,7 @@ fn order(at: &At<WorkloadTable>) -> Result<FileOrder, Problem> {
         (false, true) => FileOrder::OneConnection { warm_up: given.map_or(Bytes::ZERO, |(bytes, _)| bytes), pause },
         (false, false) => FileOrder::InTurn(pause),
     };
-    // What `warm = false` says in so many words may stand beside what it switches off: so one --set is enough.
+    // With an explicit `warm = false`, keys that it switches off are allowed, so that one `--set` is enough.
     if table.warm.is_none() {
         without_effect("warm-up", &table.warm_up, "`warm-up` with `warm = true`")?;
     }
@@ -173,7 +173,7 @@ fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
     fn span<T>(at: &Option<At<T>>) -> Option<&Range<usize>> {
         at.as_ref().map(|at| &at.span)
     }
-    /// A key, where it stands if it is given, and the kinds that have it.
+    /// A key, its place if it is given, and the kinds that have it.
     type Key<'a> = (&'static str, Option<&'a Range<usize>>, &'static [WorkloadKind]);
     let keys: [Key<'_>; 24] = [
         ("duration", span(&table.duration), &[Bulk, Interactive, Tcp]),
@@ -212,9 +212,9 @@ fn only_own_keys(table: &WorkloadTable) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The shortest mean time that UDP is on: below, one gap between packets is millions of periods.
+/// Minimum of the mean time that UDP is on: below it, one gap between packets is millions of periods.
 const SHORTEST_ON: Duration = Duration::from_micros(1);
-/// Most files or bursts of one workload; each is a row of results.
+/// Maximum number of files or bursts of one workload; each is a row of results.
 const MAX_COUNT: usize = 100_000;
 
 fn sizes(at: &At<WorkloadTable>) -> Result<Vec<Bytes>, Problem> {

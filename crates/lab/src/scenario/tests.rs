@@ -43,7 +43,7 @@ fn the_shipped_scenarios_are_read() {
     }
 }
 
-/// Through the codec everything is as without it: the digest of every event, what is measured, and the scenario's own digest.
+/// The codec changes no result: the digest of every event, the measurements and the scenario's own digest are equal.
 #[test]
 fn the_codec_changes_no_result() {
     for shipped in SHIPPED {
@@ -103,7 +103,7 @@ fn paths_stand_in_the_order_of_the_file_with_what_it_says() {
     assert_eq!(spec.network.shared[0].down.service.mean_rate(), Rate::from_mbps(50));
 }
 
-/// Faults are named by kind; a segment meets one of them.
+/// Faults are named by kind; each segment has at most one of them.
 #[test]
 fn a_plan_of_faults_names_segments() {
     let text = |keys: &str| {
@@ -116,7 +116,7 @@ fn a_plan_of_faults_names_segments() {
     assert!(read(&text("drop = [1], delay = [1]")).is_err());
 }
 
-/// Every kind of middlebox is in the list under the name that the file accepts, with the defaults that the list states.
+/// Every kind of middlebox is in the list under the name that the file accepts, with the defaults in the list.
 #[test]
 fn the_list_of_middleboxes_is_what_a_file_accepts() {
     for info in MIDDLEBOXES {
@@ -235,7 +235,7 @@ fn a_receive_buffer_is_fixed_or_tunes_itself() {
     }
 }
 
-/// RFC 8684 §3.3.5. One that is given is kept, and remarked upon where the data goes that way.
+/// Default after RFC 8684 §3.3.5. A given buffer is kept, and noted if the data goes in that direction.
 #[test]
 fn a_send_buffer_that_is_not_given_follows_the_receive_buffer() {
     let scenario = |hosts: &str| read(&format!("{PATHS}{hosts}{BULK}")).unwrap();
@@ -366,7 +366,7 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         let (quoted, help) = (error.quoted().unwrap_or("-"), error.help().unwrap_or("-"));
         said += &format!("[{quoted}] {error}\n    {help}\n");
     }
-    // Which schedulers there are is told elsewhere (docs/policies.md).
+    // The names of schedulers are left out; docs/policies.md has them.
     let catalogue = built_in();
     let schedulers: Vec<&str> = catalogue.schedulers.names().collect();
     insta::assert_snapshot!(said.replace(&schedulers.join(", "), "[all of them]"));
@@ -443,7 +443,7 @@ const TWO: &str = r#"{"objs": [
     {"id": "r1", "download": {"id": "d1", "len": 3000}, "comps": [{"id": "c1", "time": 4}]},
     {"id": "r2", "size": 5000, "download": {"id": "d2"}}], "deps": [{"a1": "c1", "a2": "d2", "time": -1}]}"#;
 
-/// Reads a scenario beside which there is a page and the trace of a session.
+/// Reads a scenario with files for a page and for the trace of a session.
 fn read_beside_files(text: &str, page: &str) -> Result<Scenario, ScenarioError> {
     let origin = Origin { scenario: "test.toml".into(), sets: Vec::new() };
     let files = |name: &str, _: bool| match name {
@@ -492,7 +492,7 @@ fn pages_and_sessions_are_found_and_read() {
     assert!(long.activities.len() > one.activities.len() && long.activities.starts_with(&one.activities[..20]));
 }
 
-/// What a page comes to: objects, the time until it is there, and shares of both paths.
+/// A loaded page is measured: objects, time of loading, and shares of both paths.
 #[test]
 fn a_page_is_loaded_and_measured() {
     let keys = "page = \"wikipedia\"\nprotocol = \"http2\"\n[run]\nstop = \"20s\"\n";
@@ -511,7 +511,7 @@ fn a_page_is_loaded_and_measured() {
     assert_ne!(run(2).page_load_s, Some(load), "another seed varies otherwise");
 }
 
-/// The recordings of others, if they are at hand: `ANABRANCH_HARS` names the directory.
+/// Reads recordings of other people, if `ANABRANCH_HARS` names their directory.
 #[test]
 fn recorded_pages_are_read() {
     let Some(directory) = std::env::var_os("ANABRANCH_HARS") else { return };
@@ -534,7 +534,7 @@ fn recorded_pages_are_read() {
     }
 }
 
-/// The examples that stand beside the shipped scenarios.
+/// Runs the examples beside the shipped scenarios.
 #[test]
 fn the_examples_are_read_and_run() {
     for (name, pages, objects) in [("web", 1, 6), ("map-session", 0, 200)] {

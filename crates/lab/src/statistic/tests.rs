@@ -7,7 +7,7 @@ use anabranch_units::count;
 use anabranch_units::statistic as described;
 use serde_json::Value;
 
-/// Every number and text in `value`, with the way to it.
+/// Collects every number and text in `value`, with its path.
 fn leaves(value: &Value, at: &str, found: &mut Vec<(String, String)>) {
     match value {
         Value::Array(items) => items.iter().enumerate().for_each(|(n, it)| leaves(it, &format!("{at}.{n}"), found)),
@@ -17,7 +17,7 @@ fn leaves(value: &Value, at: &str, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// A measurement whose every value differs from all others.
+/// Returns a measurement whose values all differ.
 fn all_different() -> Measured {
     let mut value = serde_json::to_value(measured(0, 1.0, 1.0)).expect("it has a form");
     let filled = serde_json::json!({
@@ -144,7 +144,7 @@ fn the_table_of_the_documentation_is_this_one() {
     table_of_document("results.md", "| column | unit | what it is |", &STATISTICS.iter().map(row).collect::<String>());
 }
 
-/// Holds the rows below this heading of a file of docs/ against `rows`; with `BLESS=1` in the environment writes them.
+/// Compares the rows below this heading of a file of docs/ with `rows`; with `BLESS=1` in the environment writes them.
 pub(crate) fn table_of_document(file: &str, heading: &str, rows: &str) {
     let path = format!("{}/../../docs/{file}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).expect("the file is in the repository");

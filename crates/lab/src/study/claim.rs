@@ -1,4 +1,4 @@
-//! Claims: what a statement says that can be tested.
+//! Claims: the testable content of statements.
 
 use super::file::{Lead, StatementTable, TheoryTable, Trend};
 use super::load::Study;
@@ -9,15 +9,15 @@ use crate::file::At;
 use anabranch_units::suggest;
 use std::collections::BTreeMap;
 
-/// What is claimed.
+/// Claim of a statement.
 pub(super) enum Claim {
-    /// Systems by rising metric; each relation is to the system before, that of the first has no meaning.
+    /// Systems by rising metric. Each relation is to the system before; that of the first has no meaning.
     Order(Vec<(Relation, usize)>),
     /// A number in this range.
     Number { low: f64, high: f64, within: f64 },
-    /// A number on one side of another.
+    /// A number on one side of a bound.
     Bound { side: Side, bound: f64 },
-    /// A change along the first axis; of a change against another system, on this side of it.
+    /// A change along the first axis; for a change against another system, the side of it as well.
     Trend(Trend, Option<Lead>),
     /// The largest number is at one of these values of the first axis.
     Peak(Vec<f64>),
@@ -25,27 +25,27 @@ pub(super) enum Claim {
     Theory { curve: TheoryCurve, within: f64 },
     /// A text.
     Equals(String),
-    /// Nothing that a run could show, and why.
+    /// A claim that no run can show, with the reason.
     Untestable(String),
 }
 
-/// How a system stands to the one before it.
+/// Relation of a system to the one before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Relation {
-    /// It has more.
+    /// Its metric is larger.
     Less,
-    /// It has not less.
+    /// Its metric is not smaller.
     NotMore,
-    /// It has as much.
+    /// Its metric is equal within the margin.
     Alike,
 }
 
-/// Which side of a bound.
+/// Side of a bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
-    /// Not below.
+    /// Not below the bound.
     AtLeast,
-    /// Not above.
+    /// Not above the bound.
     AtMost,
 }
 
@@ -70,7 +70,7 @@ impl TheoryCurve {
         Ok(TheoryCurve { curve, parameters: parameters.clone() })
     }
 
-    /// Its value at `x`, if it has one there.
+    /// Returns its value at `x`, if it is defined there.
     pub(super) fn at(&self, x: f64) -> Option<f64> {
         (self.curve.value)(x, &self.parameters).filter(|value| value.is_finite())
     }
@@ -87,7 +87,7 @@ impl Relation {
 }
 
 impl Claim {
-    /// The one claim of a statement.
+    /// Returns the one claim of a statement.
     pub(super) fn of(study: &Study, statement: &StatementTable) -> Result<Claim, Problem> {
         let place = &statement.metric.span;
         let StatementTable { value, range, within, at_least, at_most, trend, peak, equals, untestable, .. } = statement;
@@ -131,7 +131,7 @@ impl Claim {
         }
     }
 
-    /// As a table shows it.
+    /// Formats the claim for a table.
     pub(super) fn shown(&self, study: &Study, statement: &StatementTable) -> String {
         let over = statement.over.is_some();
         let basic = super::metric::unit_of(&statement.metric.value);
@@ -186,7 +186,7 @@ impl Claim {
     }
 }
 
-/// `LATE < DPSAF <= minRTT ~ RR`
+/// Parses an order: `LATE < DPSAF <= minRTT ~ RR`.
 fn chain(study: &Study, at: &At<String>) -> Result<Vec<(Relation, usize)>, Problem> {
     let (mut all, mut relation) = (Vec::new(), Relation::Less);
     let mut rest = at.value.as_str();

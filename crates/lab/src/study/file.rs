@@ -1,4 +1,4 @@
-//! A study file as it is written: its tables and keys. The file's `[scenario]` is a whole scenario; see [`crate::file`].
+//! Study file as written: its tables and keys. The file's `[scenario]` is a whole scenario; see [`crate::file`].
 
 use super::result::Assumption;
 use crate::file::At;
@@ -10,132 +10,134 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct StudyFile {
-    /// In one line.
+    /// Title, in one line.
     pub title: At<String>,
-    /// The paper's short name.
+    /// Short name of the paper.
     pub paper: At<String>,
-    /// What it is called there: `Fig. 10`.
+    /// Name of the figure in the paper: `Fig. 10`.
     pub figure: String,
-    /// What is measured, in a few sentences.
+    /// Description of the measurement, in a few sentences.
     pub about: String,
-    /// Another file in the same directory, such as `common.toml`, whose `[scenario]` and assumptions lie below these.
+    /// Another file in the same directory, such as `common.toml`, whose `[scenario]` and assumptions are the base of
+    /// these.
     pub base: Option<At<String>>,
-    /// What all runs share: a scenario.
+    /// Scenario that all runs share.
     #[serde(default)]
     pub scenario: Option<IgnoredAny>,
-    /// What varies. The first is the horizontal axis, further ones make panels.
+    /// Axes. The first is the horizontal axis, further ones make panels.
     #[serde(default)]
     pub axis: Vec<At<AxisTable>>,
-    /// What is compared.
+    /// Systems that are compared.
     #[serde(default)]
     pub system: Vec<At<SystemTable>>,
-    /// How often.
+    /// Number of repetitions.
     #[serde(default)]
     pub repeat: RepeatTable,
-    /// What is drawn.
+    /// Diagrams.
     #[serde(default)]
     pub plot: Vec<At<PlotTable>>,
-    /// What the paper states.
+    /// Statements of the paper.
     #[serde(default)]
     pub statement: Vec<At<StatementTable>>,
-    /// What else to try where a statement fails.
+    /// Alternative assumptions to try if a statement fails.
     #[serde(default)]
     pub sensitivity: Vec<At<SensitivityTable>>,
-    /// What the paper leaves open.
+    /// Assumptions where the paper leaves something open.
     #[serde(default)]
     pub assumption: Vec<Assumption>,
 }
 
-/// A base: what several studies share.
+/// Base: the common part of several studies.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct BaseFile {
-    /// What all runs share: a scenario, or parts of one.
+    /// Scenario, or parts of one, that all runs share.
     #[serde(default)]
     pub scenario: Option<IgnoredAny>,
-    /// What the paper leaves open.
+    /// Assumptions where the paper leaves something open.
     #[serde(default)]
     pub assumption: Vec<Assumption>,
-    /// What else to try where a statement fails.
+    /// Alternative assumptions to try if a statement fails.
     #[serde(default)]
     pub sensitivity: Vec<At<SensitivityTable>>,
 }
 
-/// What varies.
+/// Axis: a property that varies.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct AxisTable {
-    /// Its name in statements.
+    /// Name in statements.
     pub name: String,
-    /// What stands beside it.
+    /// Label beside the axis.
     pub label: String,
-    /// Of the values.
+    /// Unit of the values.
     #[serde(default)]
     pub unit: String,
-    /// Logarithmic.
+    /// Logarithmic axis.
     #[serde(default)]
     pub log: bool,
-    /// What a value lays over the scenario, each as `--set` takes it, with `{}` in place of the value and `{*2.5}` in place of
-    /// 2.5 times the value.
+    /// Settings for a value, each as `--set` takes it, with `{}` in place of the value and `{*2.5}` in place of 2.5
+    /// times the value.
     #[serde(default)]
     pub set: Vec<At<String>>,
     /// The values; or else `points`.
     #[serde(default)]
     pub values: Vec<f64>,
-    /// Those of `--quick`; all unless given.
+    /// Values of `--quick`; all unless given.
     pub quick: Option<At<Vec<f64>>>,
-    /// Points that set different things, in place of `values` and `set`.
+    /// Points with settings of their own, in place of `values` and `set`.
     #[serde(default)]
     pub points: Vec<At<PointTable>>,
 }
 
-/// A point of an axis that sets things of its own.
+/// Point of an axis with settings of its own.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PointTable {
-    /// Its value: statements name it by this.
+    /// Value, by which statements name the point.
     pub x: f64,
-    /// Its name on the axis, which then has categories.
+    /// Name on the axis, which then has categories.
     pub label: Option<String>,
-    /// What it lays over the scenario.
+    /// Settings of the point, each as `--set` takes it.
     pub set: Vec<At<String>>,
 }
 
-/// A system.
+/// System: a variant of the scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SystemTable {
-    /// In the legend, and in statements.
+    /// Name in the legend and in statements.
     pub name: String,
-    /// Settings that it lays over the scenario, each as `--set` takes it.
+    /// Settings of the system, each as `--set` takes it.
     pub set: Vec<At<String>>,
     /// Reason why this is not the paper's system but a reconstruction: statements about it are not judged.
     pub unavailable: Option<String>,
 }
 
-/// Something else that could be assumed.
+/// Alternative assumption.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SensitivityTable {
-    /// In words.
+    /// Description in words.
     pub name: String,
-    /// Settings that it lays over the scenario, each as `--set` takes it.
+    /// Settings of the alternative, each as `--set` takes it.
     pub set: Vec<At<String>>,
 }
 
-/// How often each point is run.
+/// Numbers of repetitions.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RepeatTable {
-    /// Repetitions, with the seeds 1, 2, 3 and so on.
+    /// Number of repetitions, with the seeds 1, 2, 3 and so on.
     pub full: usize,
-    /// Those of `--quick`.
+    /// Number of repetitions with `--quick`.
     pub quick: usize,
-    /// Those of each set of sensitivities; 0 for none where runs are long.
+    /// Number of repetitions for each set of sensitivities; 0 to try none where runs are long.
     pub tries: usize,
-    /// Most sets of sensitivities that are tried, with `--quick` half as many. Each alone is tried in any case.
+    /// Maximum number of sets of sensitivities that are tried, with `--quick` half as many. Each alone is tried in any
+    /// case.
     pub combinations: usize,
-    /// Why, if there are fewer than 30.
+    /// Reason, if there are fewer than 30 repetitions.
     pub why: Option<String>,
 }
 
@@ -145,27 +147,27 @@ impl Default for RepeatTable {
     }
 }
 
-/// A diagram.
+/// Diagram.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PlotTable {
-    /// `a`, `b`, … as in the paper.
+    /// Identifier: `a`, `b`, … as in the paper.
     pub id: String,
-    /// What stands above it.
+    /// Title above the diagram.
     pub title: String,
-    /// What is shown: the name of a metric, with its argument after a colon (`path-share:wlan`); of a series if `over-time`.
+    /// Name of a metric, with its argument after a colon (`path-share:wlan`); with `over-time`, name of a series.
     pub metric: Option<At<String>>,
-    /// Relative to this system, seed by seed \[%\].
+    /// System that the others are shown relative to, seed by seed \[%\].
     pub over: Option<At<String>>,
-    /// Only these systems; all unless given.
+    /// Systems shown; all unless given.
     pub systems: Option<At<Vec<String>>>,
-    /// The vertical axis is logarithmic.
+    /// Logarithmic vertical axis.
     #[serde(default)]
     pub log: bool,
     /// Bars in place of lines.
     #[serde(default)]
     pub bars: bool,
-    /// The horizontal axis is time, and `metric` names a series.
+    /// Time as the horizontal axis; `metric` then names a series.
     #[serde(default)]
     pub over_time: bool,
     /// Curves of theory to draw as well.
@@ -173,87 +175,87 @@ pub struct PlotTable {
     pub theory: Vec<At<TheoryTable>>,
 }
 
-/// A curve after an equation.
+/// Curve of an equation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TheoryTable {
-    /// In the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Which equation: the name of a curve.
+    /// Name of the curve, which stands for an equation.
     pub curve: At<String>,
-    /// The panel it belongs to, by the value of the second axis; all unless given.
+    /// Panel of the curve, by the value of the second axis; all unless given.
     pub panel: Option<f64>,
-    /// What the curve takes besides `x`.
+    /// Parameters of the curve besides `x`.
     #[serde(default)]
     pub parameters: BTreeMap<String, f64>,
 }
 
-/// What the paper states: words, a place, and one claim that can be tested.
+/// Statement of the paper: words, a place, and one claim that can be tested.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct StatementTable {
-    /// In our words.
+    /// Statement in our words.
     pub text: String,
     /// Section and figure.
     pub source: String,
-    /// The paper's sentence, where several statements judge it in parts or again, here or in another study of the
-    /// paper. All that have the same one count once.
+    /// Sentence of the paper, if several statements judge it in parts or again, in this or another study of the paper.
+    /// All statements with the same sentence count once.
     pub sentence: Option<String>,
-    /// What is compared: the name of a metric, with its argument after a colon.
+    /// Name of a metric, with its argument after a colon.
     pub metric: At<String>,
-    /// Only at these values of the axes; at all of them unless given. Several values are averaged.
+    /// Values of the axes at which the claim is made; all unless given. Several values are averaged.
     #[serde(default)]
     pub at: BTreeMap<String, At<Vec<f64>>>,
     /// Claim: the systems by rising metric, joined by `<` (less), `<=` (not more) or `~` (alike, within `margin`).
     pub order: Option<At<String>>,
-    /// `order` must hold at each point by itself, and not only on average.
+    /// Requires `order` at each point by itself, and not only on average.
     #[serde(default)]
     pub each: bool,
-    /// By how much `~` may differ, and a flat trend change: 5 unless given; from which difference on `<`, `<=` and a
-    /// trend count: 1 unless given \[%, with `over` percentage points\].
+    /// Margin of the claim \[%, with `over` percentage points\]. Maximum difference for `~` and for a flat trend: 5
+    /// unless given. Minimum difference for `<`, `<=` and a trend: 1 unless given.
     pub margin: Option<f64>,
-    /// For a `trend` with `over`: on which side of `over` the system is in the paper. A gap that shrinks or grows on
-    /// the other side is another.
+    /// Side of `over` on which the system is in the paper, for a `trend` with `over`. A gap that shrinks or grows on
+    /// the other side is the opposite.
     pub lead: Option<Lead>,
-    /// The system that `value`, `range`, `trend` and `peak` are about.
+    /// System that `value`, `range`, `trend` and `peak` are about.
     pub system: Option<At<String>>,
-    /// Relative to this system, seed by seed \[%\]: what `value` and the others then are about.
+    /// System that `value` and the other claims are relative to, seed by seed \[%\].
     pub over: Option<At<String>>,
     /// Claim: this number, in the metric's unit.
     pub value: Option<f64>,
-    /// How far from `value` or outside of `range` still counts as reproduced, in the same unit; a tenth of the number unless
-    /// given.
+    /// Tolerance around `value` or `range` within which a number still counts as reproduced, in the same unit; a tenth
+    /// of the number unless given.
     pub within: Option<f64>,
-    /// Claim: between these two.
+    /// Claim: a number between these two.
     pub range: Option<[f64; 2]>,
-    /// Claim: not less.
+    /// Claim: a number not below this one.
     pub at_least: Option<f64>,
-    /// Claim: not more.
+    /// Claim: a number not above this one.
     pub at_most: Option<f64>,
-    /// Which of the points counts for `value`, `range`, `at-least` and `at-most`: their mean unless given.
+    /// Point that counts for `value`, `range`, `at-least` and `at-most`; the mean of all points unless given.
     #[serde(default)]
     pub statistic: Statistic,
-    /// Claim: how the metric changes along the first axis.
+    /// Claim: the change of the metric along the first axis.
     pub trend: Option<Trend>,
     /// Claim: the metric is largest at this value of the first axis (one of these, if several).
     pub peak: Option<Vec<f64>>,
     /// Claim: the metric follows this curve, within `within` at each point.
     pub theory: Option<TheoryTable>,
-    /// No claim: why no run can show what the paper states.
+    /// Reason why no run can show the statement; there is then no claim.
     pub untestable: Option<String>,
     /// Claim: a metric of text is exactly this in each run.
     pub equals: Option<String>,
-    /// What we believe is the cause if it is not reproduced.
+    /// Our explanation if it is not reproduced.
     pub cause: Option<String>,
-    /// Not a sentence of the paper, but one of ours.
+    /// True for a sentence of ours, which is not in the paper.
     #[serde(default)]
     pub own: bool,
-    /// One of the few by which the paper is known: it stands at the head of what a report says of the paper.
+    /// True for one of the main results of the paper, which a report shows first.
     #[serde(default)]
     pub headline: bool,
 }
 
-/// On which side of another system one is.
+/// Side of another system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lead {
@@ -263,27 +265,27 @@ pub enum Lead {
     Below,
 }
 
-/// Which of several points counts.
+/// Choice among several points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statistic {
-    /// Their mean.
+    /// Mean of all points.
     #[default]
     Mean,
-    /// The one with the largest mean.
+    /// Point with the largest mean.
     Max,
-    /// The one with the smallest mean.
+    /// Point with the smallest mean.
     Min,
 }
 
-/// How a metric changes along an axis.
+/// Change of a metric along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trend {
-    /// More and more.
+    /// Rises.
     Rises,
-    /// Less and less.
+    /// Falls.
     Falls,
-    /// Hardly, within `margin`.
+    /// Changes by less than `margin`.
     Flat,
 }

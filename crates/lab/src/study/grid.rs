@@ -1,4 +1,4 @@
-//! Every system at every point: which runs a study takes, and their results.
+//! Grid of every system at every point: the runs of a study, and their results.
 
 use super::file::{StatementTable, SystemTable};
 use super::load::{Axis, Study};
@@ -13,19 +13,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A point: for each axis the index of one of its points.
+/// Point: for each axis the index of one of its points.
 pub(super) type Point = Vec<usize>;
 
-/// What a study runs.
+/// Runs of a study.
 pub(super) struct Grid {
     cells: BTreeMap<(usize, Point), Scenario>,
     pub(super) seeds: Vec<u64>,
 }
 
-/// A study that could not be run.
+/// Error: a study could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// The study or its scenario is refused.
+    /// The study or its scenario has an error.
     #[error(transparent)]
     Refused(#[from] ScenarioError),
     /// A run broke, or cannot be kept.
@@ -34,7 +34,7 @@ pub enum StudyError {
 }
 
 impl Grid {
-    /// All cells of the study, with `extra` laid over each.
+    /// Builds all cells of the study, each with the settings `extra`.
     pub(super) fn new(study: &Study, catalogue: &Arc<Catalogue>, extra: &[At<String>]) -> Result<Grid, ScenarioError> {
         let mut cells = BTreeMap::new();
         for (number, system) in study.systems().enumerate() {
@@ -47,7 +47,7 @@ impl Grid {
         Ok(Grid { cells, seeds: (1..=study.repeat().full as u64).collect() })
     }
 
-    /// The scenario of the first system at the first point alone, to see that it can be.
+    /// Builds only the scenario of the first system at the first point, to check that it is valid.
     pub(super) fn first(study: &Study, catalogue: &Arc<Catalogue>, extra: &[At<String>]) -> Result<(), ScenarioError> {
         let (Some(system), Some(point)) = (study.systems().next(), study.points(&BTreeMap::new()).into_iter().next())
         else {
@@ -56,12 +56,12 @@ impl Grid {
         study.scenario(catalogue, &study.sets(&point, system, extra)).map(drop)
     }
 
-    /// How many runs it takes.
+    /// Returns the number of runs.
     pub(super) fn runs(&self) -> usize {
         self.cells.len() * self.seeds.len()
     }
 
-    /// The cells that these claims are about.
+    /// Keeps the cells that these claims are about.
     pub(super) fn only(&self, study: &Study, claims: &[&StatementTable]) -> Grid {
         let points: BTreeSet<Point> = claims.iter().flat_map(|claim| study.points(&study.chosen(claim))).collect();
         let cells = self.cells.iter().filter(|((_, point), _)| points.contains(point));
@@ -71,24 +71,24 @@ impl Grid {
         }
     }
 
-    /// With runs that end as failed soon after `stop` became true.
+    /// Makes runs end as failed soon after `stop` becomes true.
     pub(super) fn stoppable(mut self, stop: &Arc<AtomicBool>) -> Grid {
         self.cells = self.cells.into_iter().map(|(key, scenario)| (key, scenario.stoppable(stop))).collect();
         self
     }
 
-    /// With fewer repetitions.
+    /// Limits the number of repetitions.
     pub(super) fn at_most(mut self, repetitions: usize) -> Grid {
         self.seeds.truncate(repetitions);
         self
     }
 
-    /// The digests of all scenarios: grids in which they are the same have the same results.
+    /// Returns the digests of all scenarios: grids with the same digests have the same results.
     pub(super) fn digests(&self) -> Vec<String> {
         self.cells.values().map(|scenario| scenario.digest.clone()).collect()
     }
 
-    /// Runs that the journal does not have, each once.
+    /// Returns the runs that are not in the journal, each once.
     pub(super) fn missing<'a>(&'a self, journal: &Journal) -> Vec<(&'a Scenario, u64)> {
         let mut known = BTreeSet::new();
         let all = self.cells.values().flat_map(|scenario| self.seeds.iter().map(move |seed| (scenario, *seed)));
@@ -104,7 +104,7 @@ impl Grid {
         in_parallel(&self.missing(journal), jobs, done, &one).map(|_: Vec<()>| ())
     }
 
-    /// All results, once they are there.
+    /// Returns all results when all runs are made.
     pub(super) fn table(&self, journal: &Journal) -> Table<'_> {
         let of = |scenario: &Scenario| {
             let run =
@@ -114,35 +114,35 @@ impl Grid {
         Table { grid: self, runs: self.cells.iter().map(|(key, scenario)| (key.clone(), of(scenario))).collect() }
     }
 
-    /// The scenario of a system at the first point.
+    /// Returns the scenario of a system at the first point.
     pub(super) fn scenario(&self, system: usize) -> Option<&Scenario> {
         self.cells.iter().find(|((number, _), _)| *number == system).map(|(_, scenario)| scenario)
     }
 
-    /// All scenarios with system and point, in order.
+    /// Returns all scenarios with system and point, in order.
     pub(super) fn cells(&self) -> impl Iterator<Item = (&(usize, Point), &Scenario)> {
         self.cells.iter()
     }
 }
 
-/// The results of a grid.
+/// Results of a grid.
 pub(super) struct Table<'a> {
     pub(super) grid: &'a Grid,
     runs: BTreeMap<(usize, Point), Vec<Measured>>,
 }
 
 impl Table<'_> {
-    /// The runs of a system at a point, in the order of seeds.
+    /// Returns the runs of a system at a point, in the order of seeds.
     pub(super) fn runs(&self, system: usize, point: &Point) -> &[Measured] {
         self.runs.get(&(system, point.clone())).map_or(&[], Vec::as_slice)
     }
 
-    /// The metric in each run; `None` if a run does not have it.
+    /// Returns the metric in each run; `None` if a run does not have it.
     pub(super) fn values(&self, system: usize, point: &Point, metric: &Metric) -> Option<Vec<f64>> {
         self.runs(system, point).iter().map(|run| metric.of(run)).collect()
     }
 
-    /// Runs of a system at a point whose number is another because transfers did not complete.
+    /// Returns the number of runs of a system at a point whose metric is affected by transfers that did not complete.
     pub(super) fn unfinished(&self, system: usize, point: &Point, metric: &Metric) -> usize {
         match metric.censoring() {
             Censoring::None => 0,
@@ -150,22 +150,22 @@ impl Table<'_> {
         }
     }
 
-    /// By how much the metric of `system` is above that of `base`, seed by seed \[%\].
+    /// Returns the excess of the metric of `system` over that of `base`, seed by seed \[%\].
     pub(super) fn change(&self, system: usize, base: usize, point: &Point, metric: &Metric) -> Option<Vec<f64>> {
         let (ours, theirs) = (self.values(system, point, metric)?, self.values(base, point, metric)?);
         let change = |(a, b): (&f64, &f64)| Some(100.0 * (a / b - 1.0)).filter(|x| x.is_finite());
         ours.iter().zip(&theirs).map(change).collect()
     }
 
-    /// All runs.
+    /// Returns all runs.
     pub(super) fn all(&self) -> impl Iterator<Item = &Measured> {
         self.runs.values().flatten()
     }
 }
 
 impl Study {
-    /// The points with one of these values on each axis that is named, and with all others on the rest; the first axis varies
-    /// fastest.
+    /// Returns the points with one of the chosen values on each axis that is named, and with any value on the others;
+    /// the first axis varies fastest.
     pub(super) fn points(&self, chosen: &BTreeMap<String, Vec<f64>>) -> Vec<Point> {
         let mut all: Vec<Point> = vec![Vec::new()];
         for axis in self.axes.iter().rev() {
@@ -179,18 +179,18 @@ impl Study {
         all
     }
 
-    /// The values at which a claim is made.
+    /// Returns the values of the axes at which a claim is made.
     pub(super) fn chosen(&self, claim: &StatementTable) -> BTreeMap<String, Vec<f64>> {
         claim.at.iter().map(|(name, at)| (name.clone(), at.value.clone())).collect()
     }
 
-    /// What is laid over the scenario: axes first, so that a system can depart from them.
+    /// Returns the settings of a point: axes first, so that a system can override them.
     fn sets(&self, point: &Point, system: &SystemTable, extra: &[At<String>]) -> Vec<String> {
         let of_axes = self.axes.iter().zip(point).flat_map(|(axis, n)| axis.points[*n].sets.iter().cloned());
         of_axes.chain(system.set.iter().chain(extra).map(|at| at.value.clone())).collect()
     }
 
-    /// In words: `loss 1 %, RTT 20 ms`.
+    /// Describes a point in words: `loss 1 %, RTT 20 ms`.
     pub(super) fn place(&self, point: &Point) -> String {
         let one = |(axis, n): (&Axis, &usize)| match axis.unit == axis.name {
             true => axis.shown(*n), // `30 segments` rather than `segments 30 segments`
@@ -200,7 +200,7 @@ impl Study {
         all.join(", ")
     }
 
-    /// The metric that is named, in the scenario of this study.
+    /// Returns the metric of that name, in the scenario of this study.
     pub(super) fn metric(&self, at: &At<String>, grid: &Grid) -> Result<Metric, ScenarioError> {
         let paths = grid.scenario(0).map(Scenario::paths).unwrap_or_default();
         Metric::parse(at, &paths).map_err(|problem: Problem| self.refuse(problem))
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use anabranch_engine::Profile;
 
-    /// Results of papers are those of the stacks that they were measured on, whatever our own does by default.
+    /// Results of papers are those of the stacks that they were measured on, whatever our own defaults are.
     #[test]
     fn every_study_names_its_stack() {
         let catalogue = Arc::new(Catalogue::default());

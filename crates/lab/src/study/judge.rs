@@ -1,17 +1,17 @@
-//! Verdicts: what a paper states beside what we measured.
+//! Verdicts: statements of papers compared with our measurements.
 //!
-//! Comparisons are paired: seed by seed, at the same point, relative to the mean of the two, so that points of different size
-//! weigh alike; changes against another system are percentages already and are subtracted. Several points are averaged within
-//! a seed. A difference counts if its 95 % interval leaves out zero; where nothing is random and repetitions are copies, if it is
-//! at least one percent. Two values that are both below a thousandth of the largest mean among the claim's points are
-//! equal: without that, rounding errors beside zero would differ by 100 %. No order is reproduced against the means
-//! that are shown with it. Where the points of a claim or the steps of a trend each have a vote, their p-values are
-//! adjusted after Holm.
+//! Comparisons are paired: seed by seed, at the same point, relative to the mean of the two, so that points of
+//! different size have equal weight. Changes against another system are percentages already and are subtracted. Several
+//! points are averaged within a seed. A difference counts if its 95 % interval does not contain zero; where nothing is
+//! random and repetitions are copies, if it is at least one percent. Two values that are both below a thousandth of the
+//! largest mean among the claim's points are equal: otherwise rounding errors beside zero would differ by 100 %. An
+//! order is not reproduced against the means that are shown with it. Where the points of a claim or the steps of a
+//! trend each have a vote, their p-values are adjusted after Holm.
 //!
 //! `docs/studies.md` has the table of grades by claim; `grade` has its rules.
 //!
-//! A statement about a system that is a reconstruction (`unavailable`) has a comparator that is not available. A
-//! trend of all systems, and an order of three others or more, are judged without it.
+//! A statement about a system that is a reconstruction (`unavailable`) has a comparator that is not available. Trends
+//! of all systems, and orders of three other systems or more, are judged without it.
 
 mod grade;
 
@@ -26,21 +26,21 @@ use crate::ScenarioError;
 use crate::statistic::Censoring;
 use crate::stats::{Estimate, Tested};
 
-/// A claim before its runs.
+/// Claim before its runs.
 struct Case<'a> {
     study: &'a Study,
     table: &'a Table<'a>,
     statement: &'a StatementTable,
     metric: Metric,
     points: Vec<Point>,
-    /// The system that the claim is about.
+    /// System that the claim is about.
     system: Option<usize>,
     over: Option<usize>,
-    /// Values of the metric below this are none, in its unit.
+    /// Values of the metric below this count as zero, in its unit.
     floor: f64,
 }
 
-/// What came of a claim.
+/// Result of a claim.
 struct Finding {
     ours: String,
     verdict: Verdict,
@@ -105,7 +105,7 @@ pub(super) fn judge(study: &Study, table: &Table<'_>, statement: &StatementTable
 }
 
 impl Case<'_> {
-    /// Decides on the systems that are the paper's own.
+    /// Decides without the systems that are reconstructions.
     fn decide_without_reconstructions(&self, claim: &Claim) -> Finding {
         let reconstructed = |system: usize| self.study.systems().nth(system)?.unavailable.as_deref();
         let about = [self.system, self.over].into_iter().flatten().find_map(reconstructed);
@@ -140,7 +140,8 @@ impl Case<'_> {
         found.unwrap_or_else(|| Finding::untested("a run does not have this number"))
     }
 
-    /// The runs behind a claim that did not finish, and words about them; `None` if all did or it does not matter.
+    /// Returns the number of runs behind a claim that did not finish, and a note on them; `None` if all did or it does
+    /// not matter.
     fn unfinished(&self, claim: &Claim) -> Option<(usize, String)> {
         let mut systems: Vec<usize> = match (claim, self.system) {
             (Claim::Order(chain), _) => chain.iter().map(|(_, system)| *system).collect(),
@@ -160,9 +161,9 @@ impl Case<'_> {
         (unfinished > 0).then(|| (unfinished, format!("{unfinished} of {runs} runs did not finish: {meaning}")))
     }
 
-    // The numbers of a claim.
+    // Numbers of a claim.
 
-    /// The metric of the system at a point, or by how much it is above that of `over` \[%\], seed by seed.
+    /// Returns the metric of the system at a point, or its excess over that of `over` \[%\], seed by seed.
     fn values(&self, system: usize, point: &Point) -> Option<Vec<f64>> {
         match self.over {
             None => self.table.values(system, point, &self.metric),
@@ -184,7 +185,7 @@ impl Case<'_> {
         format!("{sign}{}{half} {}", unit.show(estimate.mean), unit.name).trim_end().to_owned()
     }
 
-    /// The mean over points, or that of the point which the statement means.
+    /// Returns the mean over points, or that of the point which the statement names.
     fn estimate(&self, system: usize) -> Option<(Estimate, String)> {
         let each: Vec<Vec<f64>> = self.points.iter().map(|point| self.values(system, point)).collect::<Option<_>>()?;
         let of_points: Vec<Estimate> = each.iter().map(|values| Estimate::of(values)).collect::<Option<_>>()?;
@@ -203,14 +204,15 @@ impl Case<'_> {
         Some((of_points[chosen], self.study.place(&self.points[chosen])))
     }
 
-    /// By how much `b` is above `a` at these points, relative to their mean \[%\].
+    /// Returns the excess of `b` over `a` at these points, relative to their mean \[%\].
     fn difference(&self, a: usize, b: usize, points: &[Point]) -> Option<Estimate> {
         let of_point = |point: &Point| Some(self.apart(&self.values(a, point)?, &self.values(b, point)?));
         let each: Vec<Vec<f64>> = points.iter().map(of_point).collect::<Option<_>>()?;
         Estimate::of(&mean_within_seeds(&each))
     }
 
-    /// By how much `b` is above `a`, seed by seed: relative to the mean of the two \[%\], or of changes in their own points.
+    /// Returns the excess of `b` over `a`, seed by seed: relative to the mean of the two \[%\], or for changes in
+    /// percentage points.
     fn apart(&self, a: &[f64], b: &[f64]) -> Vec<f64> {
         match self.over {
             None => relative(a, b, self.floor),
@@ -226,7 +228,7 @@ impl Case<'_> {
         self.statement.margin.unwrap_or(default)
     }
 
-    // One kind of claim each.
+    // Kinds of claims, one function each.
 
     fn order(&self, chain: &[(Relation, usize)]) -> Option<Finding> {
         let mut details = Vec::new();
@@ -271,8 +273,8 @@ impl Case<'_> {
             && grade::sign(&self.difference(*first, *last, &self.points)?, self.margin(WORTH_A_WORD))
                 == Verdict::Reproduced
         {
-            // The other way between neighbours is not made good by the ends, nor that at half of the points by the
-            // average.
+            // A contrary difference between neighbours is not compensated by the ends, nor one at half of the points by
+            // the average.
             let made_good = verdict == Verdict::NotSignificant || (chain.len() == 2 && 2 * contrary < groups.len());
             verdict = if made_good { verdict.min(Verdict::SignOnly) } else { verdict };
         }
@@ -287,7 +289,7 @@ impl Case<'_> {
         Some(Finding { ours, verdict, details })
     }
 
-    /// By how much `b` is above `a` at each point: `FPS over RR: +74 ± 12 % at loss 1 %, …`
+    /// Describes the excess of `b` over `a` at each point: `FPS over RR: +74 ± 12 % at loss 1 %, …`.
     fn gains(&self, a: usize, b: usize) -> Option<String> {
         let gain = |point: &Point| {
             let gain = Estimate::of(&self.table.change(b, a, point, &self.metric)?)?;
@@ -297,7 +299,7 @@ impl Case<'_> {
         Some(format!("{} over {}: {}", self.name(b), self.name(a), gains.join(", ")))
     }
 
-    /// Whether the mean that is shown of `a` at these points is above that of `b`.
+    /// Returns true if the displayed mean of `a` at these points is above that of `b`.
     fn is_shown_above(&self, a: usize, b: usize, points: &[Point]) -> Option<bool> {
         let mean = |system: usize| {
             let each: Option<Vec<Vec<f64>>> = points.iter().map(|point| self.values(system, point)).collect();
@@ -306,8 +308,8 @@ impl Case<'_> {
         Some(mean(a)? > mean(b)?)
     }
 
-    /// Points among several at which `b` is below `a` so that it counts among as many votes: an average must not hide
-    /// that.
+    /// Returns the points of a group of several at which `b` is significantly below `a` among that many tests: an
+    /// average must not hide them.
     fn reversed(&self, a: usize, b: usize, group: &[Point]) -> Option<Vec<String>> {
         if group.len() == 1 {
             return Some(Vec::new());
@@ -350,7 +352,7 @@ impl Case<'_> {
             let overall = Estimate::of(&self.apart(first, last))?;
             let mut verdict = self.change(trend, &overall, &columns)?;
             if let Some(lead) = lead {
-                // The gap is widest where it begins to shrink, or has grown: there it must be on the paper's side.
+                // The gap is widest where it begins to shrink, or ends growing: there it must be on the paper's side.
                 let widest = if (trend == Trend::Falls) == (lead == Lead::Above) { first } else { last };
                 let gap = Estimate::of(widest)?;
                 let sign = if lead == Lead::Above { 1.0 } else { -1.0 };
@@ -374,7 +376,7 @@ impl Case<'_> {
         Some(Finding { ours: ours.join("; "), verdict: worst, details })
     }
 
-    /// A change from end to end, and those from column to column.
+    /// Judges a change from end to end, together with those from column to column.
     fn change(&self, trend: Trend, overall: &Estimate, columns: &[Vec<f64>]) -> Option<Verdict> {
         let steps = columns.windows(2).map(|pair| Estimate::of(&self.apart(&pair[0], &pair[1])).map(Some));
         let steps: Vec<Option<Estimate>> = steps.collect::<Option<_>>()?;
@@ -394,12 +396,12 @@ impl Case<'_> {
         Some(if against { verdict.max(Verdict::SignOnly) } else { verdict })
     }
 
-    /// The systems that are the paper's.
+    /// Returns the systems that are the paper's own.
     fn all_of_paper(&self) -> impl Iterator<Item = usize> {
         self.study.systems().enumerate().filter(|(_, system)| system.unavailable.is_none()).map(|(n, _)| n)
     }
 
-    /// For each value of the first axis: the mean over the points there, seed by seed.
+    /// Returns for each value of the first axis the mean over its points, seed by seed.
     fn columns(&self, system: usize) -> Option<Vec<Vec<f64>>> {
         let column = |n: &usize| {
             let here = self.points.iter().filter(|point| point.first() == Some(n));
@@ -434,7 +436,7 @@ impl Case<'_> {
         Some(Finding { ours: at(top), verdict, details })
     }
 
-    /// The points of the first axis in the order of their values, however the file has them.
+    /// Returns the points of the first axis in the order of their values, whatever the order in the file.
     fn indices(&self) -> Vec<usize> {
         let mut indices: Vec<usize> = self.points.iter().filter_map(|point| point.first().copied()).collect();
         if let Some(axis) = self.study.axes.first() {
@@ -494,14 +496,14 @@ impl Case<'_> {
     }
 }
 
-/// Seed by seed the mean over points.
+/// Returns the mean over points, seed by seed.
 fn mean_within_seeds(points: &[Vec<f64>]) -> Vec<f64> {
     let seeds = points.iter().map(Vec::len).min().unwrap_or(0);
     (0..seeds).map(|seed| points.iter().map(|values| values[seed]).sum::<f64>() / points.len() as f64).collect()
 }
 
-/// By how much `b` is above `a`, relative to the mean of their sizes, seed by seed \[%\]; values up to `floor` are
-/// equal.
+/// Returns the excess of `b` over `a`, relative to the mean of their sizes, seed by seed \[%\]; values up to `floor`
+/// are equal.
 fn relative(a: &[f64], b: &[f64], floor: f64) -> Vec<f64> {
     let one = |(a, b): (&f64, &f64)| match (a.abs() + b.abs()) / 2.0 {
         _ if a.abs() <= floor && b.abs() <= floor => 0.0,
@@ -510,8 +512,8 @@ fn relative(a: &[f64], b: &[f64], floor: f64) -> Vec<f64> {
     a.iter().zip(b).map(one).collect()
 }
 
-/// The value of a metric up to which it is none: a thousandth of the largest mean at these points, and at least what
-/// arithmetic leaves over.
+/// Returns the value of a metric up to which it counts as zero: a thousandth of the largest mean at these points, and
+/// at least the rounding error of the arithmetic.
 fn floor(study: &Study, table: &Table<'_>, metric: &Metric, points: &[Point]) -> f64 {
     let systems = 0..study.systems().count();
     let values = systems.flat_map(|system| points.iter().filter_map(move |point| table.values(system, point, metric)));
@@ -519,26 +521,26 @@ fn floor(study: &Study, table: &Table<'_>, metric: &Metric, points: &[Point]) ->
     NEGLIGIBLE * means.fold(ROUNDING / NEGLIGIBLE, f64::max)
 }
 
-/// Below this share of the largest, values are none.
+/// Share of the largest mean below which values count as zero.
 const NEGLIGIBLE: f64 = 1e-3;
-/// In any unit: a nanosecond, which is the tick of the simulator's clock, a billionth of a bit per second or of a
-/// segment.
+/// Rounding error in any unit: a nanosecond, which is the tick of the simulator's clock, a billionth of a bit per
+/// second or of a segment.
 const ROUNDING: f64 = 1e-9;
 
-/// In percent, or points of it: from where on an order counts, and any difference between runs without chance.
+/// Minimum difference for an order, and for any comparison of runs without randomness, in percent or percentage points.
 const WORTH_A_WORD: f64 = 1.0;
 
-/// Number of systems of the paper's own that make an order without the others.
+/// Minimum number of the paper's own systems for which an order is judged without the others.
 const ORDER_WITHOUT: usize = 3;
 
-/// True of a difference below `most` that counts among all that were tested with it.
+/// Returns true for a difference below `most` that is significant among all that were tested with it.
 fn is_against(tested: &Tested, most: f64) -> bool {
     tested.difference.mean < most && tested.is_significant()
 }
 
-/// Whether the difference is more than chance. Without repetition nothing is.
+/// Returns true if the difference is significant. A single run is never significant.
 fn counts(difference: &Estimate) -> bool {
-    // Copies of one number are no interval: where chance has no part, a difference must be one that is worth a word.
+    // Copies of one number have no interval: without randomness, a minimum difference is required.
     difference.half.is_some_and(|half| difference.mean.abs() > if half == 0.0 { WORTH_A_WORD } else { half })
 }
 

@@ -1,4 +1,4 @@
-//! A study, read and checked as far as that goes without its runs.
+//! Loads a study, and checks it as far as possible without its runs.
 
 use super::file::{
     AxisTable, BaseFile, PlotTable, RepeatTable, SensitivityTable, StatementTable, StudyFile, SystemTable,
@@ -15,43 +15,43 @@ use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A study ready to run.
+/// Study ready to run.
 #[derive(Clone)]
 pub struct Study {
-    /// `late/fig10`, or the path of a file.
+    /// Name such as `late/fig10`, or the path of a file.
     pub name: String,
-    /// As it is written.
+    /// File as written.
     pub(super) file: StudyFile,
     /// SHA-256 of its text and that of its base.
     pub(super) digest: String,
-    /// What varies.
+    /// Axes.
     pub(super) axes: Vec<Axis>,
-    /// What is tried where a statement fails: the study's own, then the base's.
+    /// Alternatives to try if a statement fails: the study's own, then the base's.
     pub(super) sensitivities: Vec<SensitivityTable>,
-    /// What the paper leaves open: the base's, then the study's own.
+    /// Assumptions where the paper leaves something open: the base's, then the study's own.
     pub(super) assumptions: Vec<Assumption>,
-    /// Name and text, the base first.
+    /// Name and text of each file, the base first.
     layers: Vec<(String, String)>,
-    /// Where traces named in the file are looked for; `None` for a study inside the program.
+    /// Directory of the traces named in the file; `None` for a study inside the program.
     directory: Option<PathBuf>,
     sources: Sources,
 }
 
-/// What varies, with its points spelled out.
+/// Axis with its points.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     pub(super) name: String,
     pub(super) label: String,
     pub(super) unit: String,
     pub(super) log: bool,
-    /// Its points have names rather than numbers.
+    /// True if its points have names rather than numbers.
     pub(super) is_category: bool,
     pub(super) points: Vec<AxisPoint>,
-    /// The values that `--quick` keeps.
+    /// Values that `--quick` keeps.
     quick: Option<Vec<f64>>,
 }
 
-/// A point of an axis.
+/// Point of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct AxisPoint {
     pub(super) x: f64,
@@ -60,7 +60,7 @@ pub(super) struct AxisPoint {
 }
 
 impl Axis {
-    /// The point with its unit, as in `20 ms`.
+    /// Returns the point with its unit, as in `20 ms`.
     pub(super) fn shown(&self, point: usize) -> String {
         let label = &self.points[point].label;
         match self.unit.is_empty() || self.is_category {
@@ -70,28 +70,29 @@ impl Axis {
     }
 }
 
-/// As for `--repeat`.
+/// Maximum number of repetitions, as for `--repeat`.
 const MOST_REPETITIONS: usize = 100_000;
 
-/// The table of a study file that holds the scenario.
+/// Table of a study file that holds the scenario.
 const SCENARIO: &str = "scenario";
 
 impl Study {
-    /// The names of all studies in the program.
+    /// Returns the names of all studies in the program.
     pub fn names() -> impl Iterator<Item = &'static str> {
         STUDIES.iter().map(|shipped| shipped.name)
     }
 
-    /// Whether this names a study: one in the program, or a file that is one.
+    /// Returns true if the name is that of a study in the program, or of a file with a study.
     pub fn is_one(name: &str) -> bool {
         let is_file = |text: String| text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("paper"));
         find(STUDIES, name).is_some() || std::fs::read_to_string(name).is_ok_and(is_file)
     }
 
-    /// The study of that name in the program, or else the file.
+    /// Loads the study of that name in the program, or else the file.
     ///
     /// # Errors
-    /// If there is none, or what it holds is not understood.
+    ///
+    /// If there is none, or if it has an error.
     pub fn load(name: &str) -> Result<Study, ScenarioError> {
         if let Some(text) = find(STUDIES, name) {
             let directory = name.rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -119,7 +120,7 @@ impl Study {
         directory: Option<PathBuf>,
         base: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Study, ScenarioError> {
-        // What the base is called stands in the text that comes behind it.
+        // The name of the base is in the text that comes after the base.
         let named = |table: toml::Table| Some(table.get("base")?.as_str()?.to_owned());
         let base_name = text.parse::<toml::Table>().ok().and_then(named);
         let mut sources = Sources::default();
@@ -149,7 +150,7 @@ impl Study {
         let (mut assumptions, mut sensitivities) = (Vec::new(), tables(&file.sensitivity));
         if let Some(below) = below {
             assumptions.extend(below.assumption);
-            // What the study itself calls by the same name takes its place.
+            // An alternative of the study replaces one of the base with the same name.
             let own: Vec<String> = sensitivities.iter().map(|it| it.name.clone()).collect();
             sensitivities.extend(tables(&below.sensitivity).into_iter().filter(|it| !own.contains(&it.name)));
         }
@@ -161,7 +162,7 @@ impl Study {
         Ok(study)
     }
 
-    /// Its scenario with these laid over it.
+    /// Returns its scenario with the settings `sets`.
     pub(crate) fn scenario(&self, catalogue: &Arc<Catalogue>, sets: &[String]) -> Result<Scenario, ScenarioError> {
         let layers: Vec<Layer<'_>> =
             self.layers.iter().map(|(name, text)| Layer { name, text, within: Some(SCENARIO) }).collect();
@@ -173,7 +174,7 @@ impl Study {
         Scenario::layered(catalogue, &self.name, &layers, origin, &read)
     }
 
-    /// Its scenario as TOML, that of its base laid below it.
+    /// Returns its scenario as TOML, merged with that of its base.
     pub(super) fn scenario_text(&self) -> String {
         let mut whole = toml::Table::new();
         for (_, text) in &self.layers {
@@ -185,32 +186,32 @@ impl Study {
         whole.to_string()
     }
 
-    /// In one line.
+    /// Returns the title, in one line.
     pub fn title(&self) -> &str {
         &self.file.title.value
     }
 
-    /// The short name of the paper.
+    /// Returns the short name of the paper.
     pub fn paper(&self) -> &str {
         &self.file.paper.value
     }
 
-    /// What it is called there.
+    /// Returns the name of the figure in the paper.
     pub fn figure(&self) -> &str {
         &self.file.figure
     }
 
-    /// What the paper states, in our words.
+    /// Returns the paper's statements, in our words.
     pub fn statements(&self) -> impl Iterator<Item = &str> {
         self.claims().map(|claim| claim.text.as_str())
     }
 
-    /// An error at a place in its file.
+    /// Makes an error at a place in its file.
     pub(super) fn refuse(&self, problem: Problem) -> ScenarioError {
         self.sources.error(problem)
     }
 
-    /// The same with the few points and repetitions of `--quick`, and half of the combinations of a search.
+    /// Reduces the study to the points and repetitions of `--quick`, and to half of the combinations of a search.
     pub fn quick(mut self) -> Study {
         for axis in &mut self.axes {
             if let Some(quick) = &axis.quick {
@@ -222,7 +223,7 @@ impl Study {
         self
     }
 
-    /// With so many repetitions.
+    /// Sets the number of repetitions.
     pub fn repeated(mut self, repetitions: usize) -> Study {
         self.file.repeat.full = repetitions;
         self
@@ -244,7 +245,7 @@ impl Study {
         self.file.statement.iter().map(|at| &at.value)
     }
 
-    /// Which system has this name.
+    /// Returns the index of the system with this name.
     pub(super) fn system(&self, name: &At<String>) -> Result<usize, Problem> {
         self.systems().position(|system| system.name == name.value).ok_or_else(|| {
             let names: Vec<&str> = self.systems().map(|system| system.name.as_str()).collect();
@@ -252,7 +253,7 @@ impl Study {
         })
     }
 
-    /// Names and values that must be there.
+    /// Checks that required names and values are present.
     fn check(&self) -> Result<(), Problem> {
         let title = &self.file.title.span;
         if self.file.system.is_empty() {
@@ -401,7 +402,7 @@ fn axis(at: &At<AxisTable>) -> Result<Axis, Problem> {
     })
 }
 
-/// The template with `{}` as the value and `{*2.5}` as 2.5 times the value.
+/// Replaces `{}` in the template by the value, and `{*2.5}` by 2.5 times the value.
 fn fill(template: &At<String>, x: f64) -> Result<String, Problem> {
     let wrong = || Problem::at(&template.span, "a brace is not understood", "accepted: `{}` or `{*2.5}` for the value");
     let (mut text, mut rest) = (String::new(), template.value.as_str());
@@ -428,7 +429,7 @@ fn fill(template: &At<String>, x: f64) -> Result<String, Problem> {
     Ok(text)
 }
 
-/// Without the noise of binary fractions: 70.7 rather than 70.70000000000002.
+/// Formats a number without the noise of binary fractions: 70.7 rather than 70.70000000000002.
 fn number(x: f64) -> String {
     let rounded = format!("{x:.11e}").parse::<f64>().unwrap_or(x);
     rounded.to_string()

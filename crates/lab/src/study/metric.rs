@@ -1,4 +1,4 @@
-//! Metrics: statistics of a run by the names that studies have for them.
+//! Metrics: statistics of a run by their names in studies.
 
 use crate::Measured;
 use crate::error::Problem;
@@ -6,7 +6,7 @@ use crate::file::At;
 use crate::statistic::{Argument, Censoring, STATISTICS, Statistic};
 use anabranch_units::suggest;
 
-/// A statistic of a run that a study asks for.
+/// Metric: a statistic of a run that a study asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Metric {
     statistic: &'static Statistic,
@@ -14,17 +14,17 @@ pub(crate) struct Metric {
     path: usize,
     /// Number of the window.
     window: usize,
-    /// The argument as it is written.
+    /// Argument as written.
     argument: String,
 }
 
-/// Statistics that studies can ask for, by name.
+/// Returns the statistics that studies can ask for, by name.
 pub(super) fn metrics() -> impl Iterator<Item = (&'static str, &'static Statistic)> {
     STATISTICS.iter().filter_map(|statistic| Some((statistic.metric?, statistic)))
 }
 
 impl Metric {
-    /// The metric that a study names, in a scenario with these paths.
+    /// Parses the metric that a study names, in a scenario with these paths.
     pub(crate) fn parse(at: &At<String>, paths: &[String]) -> Result<Metric, Problem> {
         let (name, argument) = at.value.split_once(':').unwrap_or((&at.value, ""));
         let (_, statistic) = metrics().find(|(known, _)| *known == name).ok_or_else(|| {
@@ -55,17 +55,17 @@ impl Metric {
         Ok(metric)
     }
 
-    /// Its number in this run; `None` if the run has none.
+    /// Returns its number in this run; `None` if the run has none.
     pub(crate) fn of(&self, measured: &Measured) -> Option<f64> {
         self.statistic.number(measured, self.window, self.path)
     }
 
-    /// Its text in this run, for the metrics that are texts.
+    /// Returns its text in this run, for metrics that are texts.
     pub(super) fn text(&self, measured: &Measured) -> Option<String> {
         self.statistic.text(measured)
     }
 
-    /// Meaning of its number in a run in which transfers did not complete.
+    /// Returns the meaning of its number in a run in which transfers did not complete.
     pub(super) fn censoring(&self) -> Censoring {
         self.statistic.censoring
     }
@@ -74,7 +74,7 @@ impl Metric {
         self.statistic.metric_unit()
     }
 
-    /// In words, with its argument.
+    /// Describes it in words, with its argument.
     pub(super) fn about(&self) -> String {
         match self.statistic.argument() {
             Argument::None => self.statistic.about.to_owned(),
@@ -83,7 +83,7 @@ impl Metric {
     }
 }
 
-/// A metric as a study writes it.
+/// Formats a metric as studies write it.
 fn example(name: &str, statistic: &Statistic) -> String {
     let argument = match statistic.argument() {
         Argument::None => return name.to_owned(),
@@ -94,7 +94,7 @@ fn example(name: &str, statistic: &Statistic) -> String {
     format!("{name}:{argument}")
 }
 
-/// The unit of the metric of that name, with or without an argument.
+/// Returns the unit of the metric of that name, with or without an argument.
 pub(super) fn unit_of(text: &str) -> &'static str {
     let name = text.split(':').next().unwrap_or(text);
     metrics().find(|(known, _)| *known == name).map_or("", |(_, statistic)| statistic.metric_unit())

@@ -1,11 +1,13 @@
-//! Studies: a figure of a paper as a file, and what becomes of it when it is run.
+//! Studies: figures of papers as files, their runs, and verdicts on the papers' statements.
 //!
 //! ```text
-//! file::StudyFile   axes, systems, plots, statements; `[scenario]` is a whole scenario │ Study::load
-//! bases, names, values that must be there Prepared          one scenario per system and point │ run
-//! what the journal does not have, on any number of threads crate::Journal    one line per run: a killed study goes on
-//! where it was │ result                                               plot.rs draws, judge.rs decides, search.rs tries
-//! what else could be StudyResult       figures with intervals, a verdict for each statement
+//! file::StudyFile   axes, systems, plots, statements; `[scenario]` is a whole scenario
+//!    │ Study::load                    bases, names, values that must be there
+//! Prepared          one scenario per system and point
+//!    │ run                            missing runs, on any number of threads
+//! crate::Journal    one line per run: an interrupted study continues where it stopped
+//!    │ result                         plot.rs draws, judge.rs decides, search.rs tries alternatives
+//! StudyResult       figures with intervals, a verdict for each statement
 //! ```
 
 mod claim;

@@ -1,7 +1,7 @@
-//! Figures over time: what was sampled in the course of the runs, or happened to each segment.
+//! Figures over time: samples of the runs, or events of each segment.
 //!
-//! Each point is the mean over the repetitions that were still going on then. Below half of them there is none: the last
-//! stragglers are no mean.
+//! Each point is the mean over the repetitions that were still running at that time. There is no point for fewer than
+//! half of them, since the last ones are not representative.
 
 use super::file::PlotTable;
 use super::grid::{Grid, Table};
@@ -16,7 +16,7 @@ use crate::stats::Estimate;
 use crate::{Scenario, ScenarioError};
 use anabranch_units::suggest;
 
-/// A series by name, with the unit of its numbers and what it shows. Those with a path take its name behind a colon.
+/// Series by name, with unit and meaning. A series of a path takes the name of the path after a colon.
 pub const SERIES: [(&str, &str, &str); 6] = [
     ("data-acked", "B", "data acknowledged to the sender"),
     ("ofo", "segments", "segments held out of order"),
@@ -26,7 +26,7 @@ pub const SERIES: [(&str, &str, &str); 6] = [
     ("queue", "packets", "packets in the queue of the path"),
 ];
 
-/// A series of one path or of none.
+/// Series over time, of one path or of none.
 pub(super) struct Course {
     name: &'static str,
     unit: &'static str,
@@ -35,7 +35,7 @@ pub(super) struct Course {
 }
 
 impl Course {
-    /// The series that a study names.
+    /// Parses the series that a study names.
     pub(super) fn parse(study: &Study, at: &At<String>, grid: &Grid) -> Result<Course, ScenarioError> {
         let (name, argument) = at.value.split_once(':').unwrap_or((&at.value, ""));
         let problem = |problem: String, help: String| study.refuse(Problem::at(&at.span, problem, help));
@@ -61,7 +61,7 @@ impl Course {
         }
     }
 
-    /// Times \[s\] and heights in the basic unit.
+    /// Returns times \[s\] and heights in the basic unit.
     fn of(&self, samples: &Samples) -> Vec<(f64, f64)> {
         let path = self.path.and_then(|path| samples.paths.get(path));
         let plain = |numbers: &[u64]| samples.at_s.iter().copied().zip(numbers.iter().map(|n| *n as f64)).collect();
@@ -131,18 +131,18 @@ pub(super) fn draw(
     })
 }
 
-/// The point on all axes: time takes the place of the first.
+/// Describes the point on all axes; time replaces the first axis of the diagram.
 fn everything(study: &Study, place: &super::grid::Point) -> String {
     let names: Vec<String> = study.axes.iter().zip(place).map(|(axis, n)| axis.shown(*n)).collect();
     names.join(", ")
 }
 
-/// The mean over repetitions, sample by sample.
+/// Returns the mean over repetitions, sample by sample.
 fn mean(runs: &[crate::Measured], course: &Course) -> Vec<Point> {
     let all: Vec<Vec<(f64, f64)>> =
         runs.iter().filter_map(|run| run.samples.as_ref()).map(|it| course.of(it)).collect();
     let longest = all.iter().map(Vec::len).max().unwrap_or(0);
-    // Evenly thinned where there are more than a figure can show.
+    // More samples than a figure can show are thinned evenly.
     let step = longest.div_ceil(MOST_POINTS).max(1);
     let point = |n: usize| {
         let here: Vec<f64> = all.iter().filter_map(|run| run.get(n)).map(|(_, y)| *y).collect();
@@ -154,5 +154,5 @@ fn mean(runs: &[crate::Measured], course: &Course) -> Vec<Point> {
     (0..longest).step_by(step).filter_map(point).collect()
 }
 
-/// Of one series.
+/// Maximum number of points of one series.
 const MOST_POINTS: usize = 600;

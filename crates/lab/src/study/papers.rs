@@ -1,26 +1,26 @@
-//! The founding papers by their short names.
+//! Founding papers by their short names.
 
-/// A paper whose figures are studies.
+/// Paper whose figures are studies.
 #[derive(Clone, Copy, Debug)]
 pub struct Paper {
-    /// In study names: `late`.
+    /// Key in names of studies: `late`.
     pub key: &'static str,
-    /// In text: `LATE`.
+    /// Name in texts: `LATE`.
     pub name: &'static str,
-    /// Authors, title, where it was published.
+    /// Authors, title and place of publication.
     pub citation: &'static str,
     /// Our judgement of its results, in one paragraph.
     pub belief: &'static str,
 }
 
 impl Paper {
-    /// The one with this short name.
+    /// Returns the paper with this short name.
     pub fn named(name: &str) -> Option<&'static Paper> {
         PAPERS.iter().find(|paper| paper.name == name)
     }
 }
 
-/// All of them.
+/// All papers.
 pub const PAPERS: &[Paper] = &[
     Paper {
         key: "late",

@@ -1,4 +1,4 @@
-//! From results to figures.
+//! Figures made from results.
 
 use super::claim::TheoryCurve;
 use super::file::PlotTable;
@@ -54,7 +54,7 @@ pub(super) fn draw(study: &Study, table: &Table<'_>, plot: &PlotTable) -> Result
     })
 }
 
-/// The systems of a plot: those it names, or else all but the one that the others are held against.
+/// Returns the systems of a plot: those it names, or else all but the one that the others are relative to.
 fn systems(study: &Study, plot: &PlotTable, over: Option<usize>) -> Result<Vec<usize>, crate::error::Problem> {
     match &plot.systems {
         Some(at) => {
@@ -109,7 +109,7 @@ impl Drawing<'_> {
         self.series.push(Series { name: name.to_owned(), origin: SeriesOrigin::Measured, points });
     }
 
-    /// Where a point stands, without a height yet.
+    /// Returns the position of a point, without a height yet.
     fn place(&self, place: &Place, system: &str) -> Point {
         let first = self.study.axes.first().zip(place.first());
         let category = match first {
@@ -124,7 +124,7 @@ impl Drawing<'_> {
         let Some(axis) = self.study.axes.first() else { return };
         let mut points = Vec::new();
         for place in self.study.points(&Default::default()) {
-            // One curve per panel, drawn when its first point comes by.
+            // One curve per panel, drawn with its first point.
             let is_first = place.first() == Some(&0);
             let second = self.study.axes.get(1).zip(place.get(1)).map(|(axis, n)| axis.points[*n].x);
             if !is_first || (panel_value.is_some() && second != panel_value) {
@@ -141,7 +141,7 @@ impl Drawing<'_> {
         self.series.push(Series { name: name.to_owned(), origin: SeriesOrigin::Theory, points });
     }
 
-    /// Brings all heights to a unit that suits them.
+    /// Scales all heights to a suitable unit.
     fn rescale(&mut self) -> Unit {
         let heights = self.series.iter().flat_map(|series| &series.points).filter_map(|point| point.y);
         let largest = heights.fold(0.0, |largest: f64, y| largest.max(y.abs()));
@@ -162,7 +162,7 @@ impl Drawing<'_> {
             None => Axis { label: String::new(), unit: String::new(), scale: Scale::Category },
             Some(axis) => Axis {
                 label: axis.label.clone(),
-                // With categories the unit stands in their names.
+                // With categories the unit is part of their names.
                 unit: if self.has_categories() { String::new() } else { axis.unit.clone() },
                 scale: match (self.has_categories(), axis.log) {
                     (true, _) => Scale::Category,
@@ -173,7 +173,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Words about points of runs that did not finish.
+    /// Returns notes on points of runs that did not finish.
     fn notes(&self) -> Vec<String> {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let mut notes = Vec::new();
@@ -194,23 +194,23 @@ impl Drawing<'_> {
     }
 }
 
-/// The panel of a point: the values of all axes but the first.
+/// Returns the panel of a point: the values of all axes but the first.
 pub(super) fn panel(study: &Study, place: &Place) -> Option<String> {
     let name = |(axis, n): (&StudyAxis, &usize)| axis.shown(*n);
     let names: Vec<String> = study.axes.iter().zip(place).skip(1).map(name).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// `3 of 30 runs did not finish: at least this`
+/// Formats a note: `3 of 30 runs did not finish: at least this`.
 fn did_not_finish(unfinished: usize, runs: usize, at_least: bool) -> String {
     let bound = if at_least { ": at least this" } else { "" };
     format!("{unfinished} of {runs} runs did not finish{bound}")
 }
 
-/// So many points make a curve look smooth.
+/// Number of points that makes a curve look smooth.
 const FINE: usize = 100;
 
-/// Values from the first to the last point of the axis, evenly spaced as it is divided.
+/// Returns values from the first to the last point of the axis, evenly spaced on its scale.
 fn fine(axis: &StudyAxis) -> Vec<f64> {
     let xs = axis.points.iter().map(|point| point.x);
     let (low, high) = xs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));

@@ -1,117 +1,116 @@
-//! What a study comes to: figures, and what became of each statement of the paper. This is what a report shows and what
-//! `--json` prints.
+//! Result of a study: figures, and a verdict for each statement of the paper. Reports show it, and `--json` prints it.
 
 use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A study that was run.
+/// Result of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyResult {
-    /// Of Anabranch.
+    /// Version of Anabranch.
     pub version: String,
     /// Digest of the program that made the runs.
     pub build: String,
-    /// `late/fig10`.
+    /// Name of the study: `late/fig10`.
     pub name: String,
-    /// In one line.
+    /// Title, in one line.
     pub title: String,
-    /// The short name of the paper, for instance `LATE`.
+    /// Short name of the paper, such as `LATE`.
     pub paper: String,
-    /// The full citation.
+    /// Full citation of the paper.
     pub citation: String,
-    /// `Fig. 10`.
+    /// Name of the figure in the paper: `Fig. 10`.
     pub figure: String,
-    /// What is measured, in a few sentences.
+    /// Description of the measurement, in a few sentences.
     pub about: String,
     /// SHA-256 of the study's content, its base included.
     pub digest: String,
-    /// The command that repeats it.
+    /// Command that repeats the study.
     pub command: String,
-    /// Only the few points and repetitions of `--quick`.
+    /// True if only the points and repetitions of `--quick` were run.
     pub quick: bool,
-    /// The seeds of the repetitions, the same for every system and point.
+    /// Seeds of the repetitions, the same for every system and point.
     pub seeds: Vec<u64>,
-    /// How many runs it took.
+    /// Number of runs.
     pub runs: usize,
-    /// Runs in which transfers did not complete.
+    /// Number of runs in which transfers did not complete.
     pub unfinished_runs: usize,
-    /// The diagrams.
+    /// Diagrams.
     pub figures: Vec<Figure>,
-    /// What the paper states, and how it fared.
+    /// Statements of the paper with their verdicts.
     pub statements: Vec<Judged>,
-    /// What the paper does not say, and what was assumed.
+    /// Assumptions where the paper leaves something open.
     pub assumptions: Vec<Assumption>,
-    /// Each system with what it sets.
+    /// Systems with their settings.
     pub systems: Vec<SystemInfo>,
-    /// The scenario below all of them, as TOML.
+    /// Scenario that the systems vary, as TOML.
     pub scenario: String,
 }
 
-/// A system that took part.
+/// System of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SystemInfo {
-    /// In the legend.
+    /// Name in the legend.
     pub name: String,
-    /// What it lays over the scenario.
+    /// Settings of the system.
     pub set: Vec<String>,
-    /// Scheduler, congestion control and so on with all parameters, as the sender has them.
+    /// Scheduler, congestion control and other policies with all parameters, as the sender has them.
     pub policies: Vec<(String, String)>,
     /// Reason why it is not the paper's system but a reconstruction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }
 
-/// Something that the paper leaves open.
+/// Assumption where the paper leaves something open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Assumption {
-    /// What is left open.
+    /// Open question.
     pub about: String,
-    /// What was assumed.
+    /// Assumption made.
     pub value: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
-/// A statement and its verdict.
+/// Statement with its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// What the paper states, in our words.
+    /// Statement of the paper, in our words.
     pub text: String,
-    /// Where: `LATE §V-B, Fig. 10a`.
+    /// Place in the paper: `LATE §V-B, Fig. 10a`.
     pub source: String,
-    /// The paper's sentence, where several statements judge it: they count once.
+    /// Sentence of the paper, if several statements judge it: they count once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentence: Option<String>,
-    /// What is compared, as the study file has it: `LATE < DPSAF < minRTT`, `-37.36 %`.
+    /// Claim as the study file has it: `LATE < DPSAF < minRTT`, `-37.36 %`.
     pub claim: String,
-    /// What we measured: `-21.4 ± 3.0 %`.
+    /// Our measurement: `-21.4 ± 3.0 %`.
     pub ours: String,
-    /// The outcome.
+    /// Verdict.
     pub verdict: Verdict,
-    /// Runs behind it in which transfers did not complete. Their times are lower bounds, their other numbers those of
-    /// the part that was run: whoever repeats the verdict should say so.
+    /// Number of runs behind it in which transfers did not complete. Their times are lower bounds, and their other
+    /// numbers cover only the part that was run: a text with the verdict should mention them.
     #[serde(default, skip_serializing_if = "crate::figure::is_zero")]
     pub unfinished_runs: usize,
-    /// How it was decided: each comparison with its interval.
+    /// Grounds of the verdict: each comparison with its interval.
     pub details: Vec<String>,
-    /// Not a sentence of the paper, but one of ours: it does not count among the paper's.
+    /// True for a sentence of ours, which does not count among the paper's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own: bool,
-    /// One of the few by which the paper is known.
+    /// True for one of the main results of the paper.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub headline: bool,
-    /// What we believe is the cause, where it is not reproduced.
+    /// Our explanation, if it is not reproduced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// Search for other assumptions, where it failed.
+    /// Search for other assumptions, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
 }
 
 impl Judged {
-    /// The verdict in words, with what is to be said beside it.
+    /// Returns the verdict in words, with a note on unfinished runs.
     pub fn outcome(&self) -> String {
         self.verdict.beside(self.unfinished_runs)
     }
@@ -120,26 +119,27 @@ impl Judged {
 /// Search for other assumptions under which a statement is reproduced.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Search {
-    /// Sets of up to three of the study's alternatives that do not exclude each other.
+    /// Number of sets of up to three of the study's alternatives that do not exclude each other.
     pub possible: usize,
-    /// Those that were tried, the smaller ones first.
+    /// Sets that were tried, the smaller ones first.
     pub tried: Vec<Tried>,
 }
 
 impl Search {
-    /// The sets that reproduce it. All are of the smallest size at which there is one.
+    /// Returns the sets that reproduce it. All have the smallest size for which there is one.
     pub fn reproduced(&self) -> impl Iterator<Item = &Tried> {
         self.tried.iter().filter(|tried| tried.verdict == Verdict::Reproduced)
     }
 
-    /// Each alternative on its own.
+    /// Returns each alternative on its own.
     pub fn alone(&self) -> impl Iterator<Item = &Tried> {
         self.tried.iter().filter(|tried| tried.names.len() == 1)
     }
 }
 
 impl fmt::Display for Search {
-    /// `reproduced if “A” and “B” (23 combinations tried)`, `not reproduced by any of 40 combinations (of 287)`.
+    /// Formats the outcome: `reproduced if “A” and “B” (23 combinations tried)`, `not reproduced by any of 40
+    /// combinations (of 287)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sets: Vec<String> = self.reproduced().map(Tried::name).collect();
         let count = self.tried.len();
@@ -152,34 +152,34 @@ impl fmt::Display for Search {
     }
 }
 
-/// A statement under other assumptions.
+/// Statement under other assumptions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tried {
-    /// The alternatives that were laid over the scenario together.
+    /// Alternatives that were applied together.
     pub names: Vec<String>,
-    /// What we measured.
+    /// Our measurement.
     pub ours: String,
-    /// The outcome.
+    /// Verdict.
     pub verdict: Verdict,
-    /// As in [`Judged`].
+    /// Number of runs in which transfers did not complete, as in [`Judged`].
     #[serde(default, skip_serializing_if = "crate::figure::is_zero")]
     pub unfinished_runs: usize,
 }
 
 impl Tried {
-    /// The alternatives in words: `“CUBIC on each subflow” and “queues of 1000 packets”`.
+    /// Returns the alternatives in words: `“CUBIC on each subflow” and “queues of 1000 packets”`.
     pub fn name(&self) -> String {
         let quoted: Vec<String> = self.names.iter().map(|name| format!("“{name}”")).collect();
         quoted.join(" and ")
     }
 
-    /// The verdict in words, with what is to be said beside it.
+    /// Returns the verdict in words, with a note on unfinished runs.
     pub fn outcome(&self) -> String {
         self.verdict.beside(self.unfinished_runs)
     }
 }
 
-/// Outcome of a statement: a grade by the size of the effect, in the order from the best to the worst.
+/// Verdict on a statement: a grade by the size of the effect, in the order from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -189,20 +189,20 @@ pub enum Verdict {
     Stronger,
     /// The number is smaller than stated, by at most a factor of two.
     Weaker,
-    /// The difference has the stated sign so that it counts, and is of another size, or not so everywhere.
+    /// The difference is significant and has the stated sign, but another size, or not at every point.
     SignOnly,
-    /// No difference that counts.
+    /// No significant difference.
     NotSignificant,
-    /// The contrary so that it counts, or a number that is off by more than a factor of two.
+    /// The opposite is significant, or a number is off by more than a factor of two.
     Opposite,
-    /// It is about a system whose definition is not public: what was measured is our reconstruction.
+    /// It is about a system whose definition is not public: we measured a reconstruction.
     ComparatorUnavailable,
     /// No run can show it, or `--quick` left out the points that would.
     NotTested,
 }
 
 impl Verdict {
-    /// All of them, from the best to the worst.
+    /// All verdicts, from the best to the worst.
     pub const ALL: [Verdict; 8] = [
         Verdict::Reproduced,
         Verdict::Stronger,
@@ -214,7 +214,7 @@ impl Verdict {
         Verdict::NotTested,
     ];
 
-    /// In words, with the number of unfinished runs behind it: `reproduced (3 runs unfinished)`.
+    /// Returns the verdict in words, with the number of unfinished runs: `reproduced (3 runs unfinished)`.
     fn beside(self, unfinished_runs: usize) -> String {
         match unfinished_runs {
             0 => self.name().to_owned(),
@@ -223,7 +223,7 @@ impl Verdict {
         }
     }
 
-    /// In words.
+    /// Returns the verdict in words.
     pub const fn name(self) -> &'static str {
         match self {
             Verdict::Reproduced => "reproduced",
@@ -237,7 +237,7 @@ impl Verdict {
         }
     }
 
-    /// Meaning for the statement.
+    /// Returns the class of the verdict.
     pub const fn standing(self) -> Standing {
         match self {
             Verdict::Reproduced => Standing::Holds,
@@ -248,15 +248,15 @@ impl Verdict {
     }
 }
 
-/// Verdicts in four classes.
+/// Classes of verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
-    /// As stated.
+    /// Holds as stated.
     Holds,
-    /// The sign is the stated one.
+    /// Only the sign is as stated.
     InPart,
-    /// Not so here.
+    /// Does not hold here.
     Fails,
-    /// Not to be decided.
+    /// Undecided.
     Open,
 }

@@ -1,4 +1,4 @@
-//! A study from beginning to end.
+//! Runs a study from beginning to end.
 
 use super::grid::{Grid, StudyError};
 use super::judge::judge;
@@ -11,7 +11,7 @@ use anabranch_policy::Catalogue;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A study with all its scenarios, ready to run.
+/// Study with all its scenarios, ready to run.
 pub struct Prepared {
     /// The study.
     pub study: Study,
@@ -19,12 +19,12 @@ pub struct Prepared {
     catalogue: Arc<Catalogue>,
 }
 
-/// How results came about, for those who want to have them again.
+/// Origin of results, to reproduce them.
 #[derive(Clone, Debug)]
 pub struct Provenance {
-    /// The command.
+    /// Command.
     pub command: String,
-    /// With the few points of `--quick`.
+    /// True for the points and repetitions of `--quick`.
     pub quick: bool,
 }
 
@@ -32,7 +32,8 @@ impl Prepared {
     /// Reads all scenarios of the study.
     ///
     /// # Errors
-    /// If a scenario, metric, system or claim is refused.
+    ///
+    /// If a scenario, metric, system or claim is not valid.
     pub fn new(study: Study, catalogue: &Arc<Catalogue>) -> Result<Prepared, ScenarioError> {
         let grid = Grid::new(&study, catalogue, &[])?;
         let prepared = Prepared { study, grid, catalogue: Arc::clone(catalogue) };
@@ -40,7 +41,7 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Finds what is wrong with plots and statements before the first run rather than after the last.
+    /// Checks plots and statements before the first run rather than after the last.
     fn rehearse(&self) -> Result<(), ScenarioError> {
         let study = &self.study;
         let refuse = |problem: Problem| study.refuse(problem);
@@ -66,28 +67,31 @@ impl Prepared {
         Ok(())
     }
 
-    /// The same, with runs that end as failed soon after `stop` became true.
+    /// Makes runs end as failed soon after `stop` becomes true.
     pub fn stoppable(self, stop: &Arc<AtomicBool>) -> Prepared {
         Prepared { grid: self.grid.stoppable(stop), ..self }
     }
 
-    /// How many runs are still to be made.
+    /// Returns the number of runs that are not in the journal.
     pub fn missing(&self, journal: &Journal) -> usize {
         self.grid.missing(journal).len()
     }
 
-    /// Makes the runs that the journal does not have, on `jobs` threads (0: one per processor), and calls `done` after each.
+    /// Makes the runs that the journal does not have, on `jobs` threads (0: one per processor), and calls `done` after
+    /// each.
     ///
     /// # Errors
-    /// If a run breaks or cannot be kept. What was made until then is kept.
+    ///
+    /// If a run breaks or cannot be kept. Runs made until then are kept.
     pub fn run(&self, journal: &Journal, jobs: usize, done: &(dyn Fn() + Sync)) -> Result<(), StudyError> {
         self.grid.run(journal, jobs, done)
     }
 
-    /// Draws and judges, once all runs are made.
+    /// Draws and judges when all runs are made.
     ///
     /// # Errors
-    /// If a plot or statement is refused.
+    ///
+    /// If a plot or statement is not valid.
     pub fn result(&self, journal: &Journal, provenance: &Provenance) -> Result<StudyResult, ScenarioError> {
         let (study, table) = (&self.study, self.grid.table(journal));
         let figures = study.plots().map(|plot| draw(study, &table, plot)).collect::<Result<_, _>>()?;
@@ -121,12 +125,12 @@ impl Prepared {
         })
     }
 
-    /// The catalogue of the scenarios' policies.
+    /// Returns the catalogue of the scenarios' policies.
     pub(super) fn catalogue(&self) -> &Arc<Catalogue> {
         &self.catalogue
     }
 
-    /// One row per run: the study's systems and axes with everything that was measured.
+    /// Returns one row per run: the study's systems and axes with all measurements.
     pub fn rows(&self, journal: &Journal) -> Vec<StudyRow> {
         let mut rows = Vec::new();
         for ((system, point), scenario) in self.grid.cells() {
@@ -147,20 +151,20 @@ impl Prepared {
     }
 }
 
-/// One run of a study.
+/// Run of a study.
 #[derive(Clone, Debug)]
 pub struct StudyRow {
-    /// The system's name.
+    /// Name of the system.
     pub system: String,
-    /// The value of each axis.
+    /// Value on each axis.
     pub axes: Vec<(String, f64)>,
     /// SHA-256 of the scenario.
     pub digest: String,
-    /// The names of its paths.
+    /// Names of its paths.
     pub paths: Vec<String>,
-    /// The command that repeats the run.
+    /// Command that repeats the run.
     pub command: String,
-    /// Its numbers.
+    /// Measurements.
     pub measured: crate::Measured,
 }
 

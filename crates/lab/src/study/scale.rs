@@ -1,6 +1,6 @@
-//! Units that suit the size of the numbers.
+//! Units suited to the size of numbers.
 
-/// A unit and how much of the basic unit it is.
+/// Unit with its size in the basic unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Unit {
     pub(super) name: &'static str,
@@ -8,7 +8,7 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// The unit in which numbers up to `largest` of `basic` read well.
+    /// Returns the unit in which numbers up to `largest` of `basic` are easy to read.
     pub(super) fn suited(basic: &'static str, largest: f64) -> Unit {
         let choices: &[(&str, f64)] = match basic {
             "s" => &[("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)],
@@ -20,13 +20,13 @@ impl Unit {
         fits.map_or(Unit { name: basic, size: 1.0 }, |&(name, size)| Unit { name, size })
     }
 
-    /// A number of the basic unit in this one, to three digits.
+    /// Formats a number of the basic unit in this one, to three digits.
     pub(super) fn show(self, x: f64) -> String {
         digits(x / self.size)
     }
 }
 
-/// To three significant digits, whole numbers in full.
+/// Formats a number to three significant digits, whole numbers in full.
 pub(super) fn digits(x: f64) -> String {
     if x == 0.0 || !x.is_finite() {
         return "0".to_owned();

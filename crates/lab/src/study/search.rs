@@ -1,11 +1,11 @@
-//! Search for the fewest of a study's other assumptions that reproduce a failed statement: each alone, then pairs, then
-//! triples.
+//! Search for the fewest of a study's alternative assumptions that reproduce a failed statement: each alone, then
+//! pairs, then triples.
 //!
 //! All statements of a study share the search. A set of alternatives is run at the points of every statement that is
-//! still open and judges them all, and the journal keeps the runs, so that a search which was killed goes on where it
-//! was. A statement leaves the search with the first set that reproduces it: no smaller one did. Alternatives that set
-//! the same key exclude each other, and so do those that no scenario takes together; two sets with the same scenarios
-//! are tried once.
+//! still open and judges them all. The journal keeps the runs, so an interrupted search continues where it stopped. A
+//! statement leaves the search with the first set that reproduces it, which is one of the smallest. Alternatives that
+//! set the same key exclude each other, and so do those that are not valid together in a scenario; two sets with the
+//! same scenarios are tried once.
 //!
 //! Pairs and triples begin with the alternatives under which a statement came nearest on its own. A search over many
 //! sets finds some by chance: a set that reproduces a statement with the few repetitions of a try must do so with all
@@ -20,10 +20,10 @@ use crate::Journal;
 use crate::file::At;
 use std::collections::BTreeSet;
 
-/// Alternatives by their numbers, rising.
+/// Set of alternatives by their numbers, rising.
 type Set = Vec<usize>;
 
-/// Most alternatives that are laid over a scenario together.
+/// Maximum number of alternatives that are applied together.
 const LARGEST: usize = 3;
 
 /// Journal, threads and progress of the runs.
@@ -42,10 +42,11 @@ impl Runner<'_> {
 }
 
 impl Prepared {
-    /// Looks for the smallest set of the study's alternatives under which each statement that failed is reproduced, and
-    /// adds what was tried.
+    /// Searches for the smallest set of the study's alternatives under which each failed statement is reproduced, and
+    /// adds the sets that were tried.
     ///
     /// # Errors
+    ///
     /// As [`Prepared::run`].
     pub fn search(
         &self,
@@ -76,7 +77,7 @@ impl Prepared {
                 sort_by_promise(&mut of_size, alternatives, &result.statements);
             }
             for set in of_size {
-                // Each alternative alone is worth knowing, whichever reproduces a statement first.
+                // Each alternative is tried alone, whichever reproduces a statement first.
                 let is_open = |judged: &Judged| {
                     judged.search.as_ref().is_some_and(|search| alone || search.reproduced().next().is_none())
                 };
@@ -108,7 +109,8 @@ impl Prepared {
         Ok(())
     }
 
-    /// Judges these statements under one set: with a few repetitions, and with all of them what is reproduced then.
+    /// Judges these statements under one set: with a few repetitions, and again with all for those that are reproduced
+    /// then.
     fn try_set(
         &self,
         grid: &Grid,
@@ -144,7 +146,7 @@ impl Prepared {
     }
 }
 
-/// All sets of this size whose members do not exclude each other, in the order in which the study names them.
+/// Returns all sets of this size whose members do not exclude each other, in the order in which the study names them.
 fn compatible(alternatives: &[SensitivityTable], size: usize) -> Vec<Set> {
     if size == 0 {
         return vec![Set::new()];
@@ -157,7 +159,7 @@ fn compatible(alternatives: &[SensitivityTable], size: usize) -> Vec<Set> {
     compatible(alternatives, size - 1).into_iter().flat_map(grow).collect()
 }
 
-/// True if both set the same key, or one a table in which the other sets a key.
+/// Returns true if both set the same key, or one a table in which the other sets a key.
 fn exclude(a: &SensitivityTable, b: &SensitivityTable) -> bool {
     let keys = |table: &SensitivityTable| -> Vec<Vec<String>> {
         let key = |set: &At<String>| set.value.split('=').next().unwrap_or("").trim().to_owned();
@@ -167,7 +169,7 @@ fn exclude(a: &SensitivityTable, b: &SensitivityTable) -> bool {
     a.iter().any(|a| b.iter().any(|b| a.starts_with(b) || b.starts_with(a)))
 }
 
-/// Puts those sets first whose members, each alone, brought an open statement nearest to being reproduced.
+/// Sorts sets by the verdicts of their members alone on open statements, nearest to reproduced first.
 fn sort_by_promise(sets: &mut [Set], alternatives: &[SensitivityTable], statements: &[Judged]) {
     let searches = statements.iter().filter_map(|judged| judged.search.as_ref());
     let open: Vec<&Search> = searches.filter(|search| search.reproduced().next().is_none()).collect();

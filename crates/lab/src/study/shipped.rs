@@ -1,11 +1,11 @@
-//! The studies that come with the program.
+//! Studies inside the program.
 
-/// A study, or a base of studies, inside the binary.
+/// Study, or base of studies, inside the program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shipped {
-    /// `late/fig10`.
+    /// Name: `late/fig10`.
     pub(super) name: &'static str,
-    /// Its file.
+    /// Text of its file.
     pub(super) text: &'static str,
 }
 
@@ -15,7 +15,7 @@ macro_rules! shipped {
     };
 }
 
-/// All of them, paper by paper.
+/// All studies, paper by paper.
 pub(super) const STUDIES: &[Shipped] = shipped![
     "late/fig02",
     "late/fig03",
@@ -58,7 +58,7 @@ pub(super) const STUDIES: &[Shipped] = shipped![
     "rbp/fig09",
 ];
 
-/// What studies name as their `base`.
+/// Bases that studies name as `base`.
 pub(super) const BASES: &[Shipped] =
     shipped!["late/common", "lowlat/common", "f2p/common", "acksp/common", "rbp/common",];
 
@@ -82,7 +82,7 @@ mod tests {
         let shipped: BTreeSet<String> = STUDIES.iter().chain(BASES).map(|it| it.name.to_owned()).collect();
         assert_eq!(shipped, there);
     }
-    /// Tallies take statements with the same sentence for parts of one, whatever study they stand in.
+    /// Tallies treat statements with the same sentence as parts of one, in whatever study they are.
     #[test]
     fn a_sentence_that_is_judged_in_parts_is_that_of_one_paper() {
         let mut parts: BTreeMap<String, Vec<String>> = BTreeMap::new();

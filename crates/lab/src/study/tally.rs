@@ -4,20 +4,20 @@ use super::result::{Judged, Standing, Verdict};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Numbers of statements of papers by verdict. Sentences of our own are counted apart.
+/// Numbers of statements of papers by verdict. Sentences of our own are counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     verdicts: BTreeMap<Verdict, usize>,
-    /// Those of them that rest on runs in which transfers did not complete.
+    /// Numbers of those that rest on runs in which transfers did not complete.
     unfinished: BTreeMap<Verdict, usize>,
-    /// Verdicts that these statements have in parts: system by system, for instance.
+    /// Number of verdicts on parts of these statements, such as on one system each.
     pub parts: usize,
-    /// Sentences of our own.
+    /// Number of sentences of our own.
     pub own: usize,
 }
 
 impl Tally {
-    /// Of these statements.
+    /// Counts these statements.
     pub fn of<'a>(statements: impl IntoIterator<Item = &'a Judged>) -> Tally {
         let mut tally = Tally::default();
         let mut sentences: BTreeMap<&str, Vec<&Judged>> = BTreeMap::new();
@@ -43,29 +43,29 @@ impl Tally {
         *self.unfinished.entry(verdict).or_default() += usize::from(unfinished);
     }
 
-    /// The statements of papers.
+    /// Returns the number of statements of papers.
     pub fn all(&self) -> usize {
         self.verdicts.values().sum()
     }
 
-    /// Those with this verdict.
+    /// Returns the number of statements with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.verdicts.get(&verdict).copied().unwrap_or(0)
     }
 
-    /// Those of this class.
+    /// Returns the number of statements in this class.
     pub fn standing(&self, standing: Standing) -> usize {
         self.verdicts.iter().filter(|(verdict, _)| verdict.standing() == standing).map(|(_, count)| count).sum()
     }
 
-    /// The verdicts that there are, from the best to the worst.
+    /// Returns the verdicts that occur with their numbers, from the best to the worst.
     pub fn verdicts(&self) -> impl Iterator<Item = (Verdict, usize)> {
         self.verdicts.iter().map(|(verdict, count)| (*verdict, *count))
     }
 }
 
 impl fmt::Display for Tally {
-    /// `12 reproduced (1 with unfinished runs), 3 sign only`.
+    /// Formats the numbers: `12 reproduced (1 with unfinished runs), 3 sign only`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = |(verdict, count): (Verdict, usize)| match self.unfinished.get(&verdict).copied().unwrap_or(0) {
             0 => format!("{count} {}", verdict.name()),

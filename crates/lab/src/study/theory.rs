@@ -1,42 +1,43 @@
-//! Curves after equations, by name, to be drawn beside what was measured.
+//! Curves of equations, by name, to be drawn beside measurements.
 //!
-//! A curve is in the unit of the metric that it stands beside: seconds, bits per second, or percent where a plot is relative to
-//! a system. Loss rates are fractions, delays milliseconds one way.
+//! A curve has the unit of the metric that it is drawn beside: seconds, bits per second, or percent where a plot is
+//! relative to a system. Loss rates are fractions, delays are one-way in milliseconds.
 //!
-//! The equations are those of J. Cheng, J. Hwang, A. Tang, *Acceleration of Multipath TCP by Letting ACKs Take the Shortest
-//! Path*, IEEE Sarnoff Symposium 2019, section III, whose closed forms are in [`anabranch_policy::ack_path::theory`]; and the
-//! arithmetic of P. Hurtig et al., *Low-Latency Scheduling in MPTCP*, IEEE/ACM Transactions on Networking 2019, section II-C,
-//! which ignores serialisation.
+//! The equations are those of J. Cheng, J. Hwang, A. Tang, *Acceleration of Multipath TCP by Letting ACKs Take the
+//! Shortest Path*, IEEE Sarnoff Symposium 2019, section III, whose closed forms are in
+//! [`anabranch_policy::ack_path::theory`]; and the arithmetic of P. Hurtig et al., *Low-Latency Scheduling in MPTCP*,
+//! IEEE/ACM Transactions on Networking 2019, section II-C, which ignores serialisation.
 
 use anabranch_policy::ack_path::theory::{Path, alpha, best, best_ratio, lia, reno, reno_alike};
 use std::collections::BTreeMap;
 
-/// A parameter and its value unless it is given.
+/// Parameter with its default.
 pub type Parameter = (&'static str, f64);
 
-/// Something that can be drawn as a line.
+/// Curve that can be drawn.
 pub struct Curve {
-    /// What study files call it.
+    /// Name in study files.
     pub name: &'static str,
-    /// What it shows over what, in which unit, after which equation.
+    /// Meaning of both axes, unit, and equation.
     pub about: &'static str,
-    /// What it takes besides `x`.
+    /// Parameters besides `x`.
     pub parameters: &'static [Parameter],
-    /// Its height at `x`; `None` where it is not defined. Parameters that are not given have their default.
+    /// Function for the height at `x`; `None` where it is not defined. Parameters that are not given have their
+    /// default.
     pub value: fn(x: f64, given: &BTreeMap<String, f64>) -> Option<f64>,
 }
 
-/// The curve of this name.
+/// Returns the curve of this name.
 pub fn curve(name: &str) -> Option<&'static Curve> {
     CURVES.iter().find(|curve| curve.name == name)
 }
 
-/// One that is not among `parameters` of `curve`, if there is one.
+/// Returns a given parameter that the curve does not have, if any.
 pub fn unknown_parameter<'a>(curve: &Curve, given: &'a BTreeMap<String, f64>) -> Option<&'a str> {
     given.keys().map(String::as_str).find(|name| curve.parameters.iter().all(|(known, _)| known != name))
 }
 
-/// All of them.
+/// All curves.
 pub const CURVES: &[Curve] = &[
     Curve {
         name: "acksp-best",
@@ -145,7 +146,7 @@ pub const CURVES: &[Curve] = &[
             if segments <= window {
                 return Some(fast / 2000.0);
             }
-            // Both windows go at once; what is left goes where ACKs come first.
+            // Both windows leave at once; the rest goes over the path with the earlier ACKs.
             let late = round_trips((segments - window).max(window), window);
             Some((slow / 2.0).max((late + 0.5) * fast) / 1000.0)
         },
@@ -153,14 +154,14 @@ pub const CURVES: &[Curve] = &[
 ];
 
 const ALIKE: &[Parameter] = &[("alpha", 0.1)];
-/// Of ACKSP section V-A.
+/// Parameters of ACKSP section V-A.
 const TWO: &[Parameter] = &[("d0", 10.0), ("p0", 0.01), ("p1", 0.0002), ("via", 0.0)];
-/// The same, and bytes per segment.
+/// Parameters of ACKSP section V-A, and bytes per segment.
 const SIZED: &[Parameter] = &[("d0", 10.0), ("p0", 0.01), ("p1", 0.0002), ("via", 0.0), ("mss", 1428.0)];
-/// Of LOWLAT Fig. 8: round trips in milliseconds, and the window in segments.
+/// Parameters of LOWLAT Fig. 8: round trips in milliseconds, and the window in segments.
 const BURST: &[Parameter] = &[("rtt1", 10.0), ("rtt2", 100.0), ("window", 10.0)];
 
-/// As given, or else the default.
+/// Returns a parameter as given, or else its default.
 fn read(given: &BTreeMap<String, f64>, defaults: &[Parameter], name: &str) -> Option<f64> {
     let default = || defaults.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     given.get(name).copied().or_else(default).filter(|value| value.is_finite())
@@ -182,7 +183,7 @@ fn largest(rates: &[f64; 2]) -> f64 {
     rates[0].max(rates[1])
 }
 
-/// The two paths of section V-A, the second `ratio` times as long, and where the ACKs go.
+/// Returns the two paths of section V-A, the second `ratio` times as long, and the index of the path of the ACKs.
 fn two_paths(ratio: f64, given: &BTreeMap<String, f64>, defaults: &[Parameter]) -> Option<([Path; 2], usize)> {
     let read = |name: &str| read(given, defaults, name);
     let loss = |name: &str| positive(read(name)?).filter(|loss| *loss <= 1.0);
@@ -196,7 +197,7 @@ fn two_paths(ratio: f64, given: &BTreeMap<String, f64>, defaults: &[Parameter]) 
     Some((paths, via))
 }
 
-/// Eq. (4) for each path, with the constant that Eq. (3) leads to: √(2/p) segments per round trip \[bit/s\].
+/// Returns Eq. (4) for each path, with the constant that Eq. (3) leads to: √(2/p) segments per round trip \[bit/s\].
 fn rates(ratio: f64, given: &BTreeMap<String, f64>, defaults: &[Parameter], short: bool) -> Option<[f64; 2]> {
     let (paths, via) = two_paths(ratio, given, defaults)?;
     let bits = 8.0 * positive(read(given, defaults, "mss")?)?;
@@ -206,7 +207,7 @@ fn rates(ratio: f64, given: &BTreeMap<String, f64>, defaults: &[Parameter], shor
     }))
 }
 
-/// Round trips before the one in which the last of `segments` leaves.
+/// Returns the number of round trips before the one in which the last of `segments` leaves.
 fn round_trips(segments: f64, window: f64) -> f64 {
     let (mut left, mut window, mut rounds) = (segments, window, 0.0);
     while left > window {
@@ -217,7 +218,7 @@ fn round_trips(segments: f64, window: f64) -> f64 {
     rounds
 }
 
-/// The loss-rate weight α of two paths, as Fig. 2 has it on its axis.
+/// Returns the loss-rate weight α of two paths, as on the axis of Fig. 2.
 pub fn alpha_of(p0: f64, p1: f64) -> f64 {
     alpha(&[Path { delay: 1.0, loss: p0 }, Path { delay: 1.0, loss: p1 }])
 }
@@ -235,7 +236,7 @@ mod tests {
         assert!((ours - theirs).abs() <= tolerance, "{ours} against {theirs}");
     }
 
-    /// From a script apart from this code: p_0 = 1 %, p_1 = 0.02 %, which are the defaults.
+    /// Values from an independent script: p_0 = 1 %, p_1 = 0.02 %, which are the defaults.
     #[test]
     fn vectors_of_a_script() {
         let alpha = alpha_of(0.01, 0.0002);
@@ -251,7 +252,7 @@ mod tests {
         }
     }
 
-    /// The same script, for ACKSP Fig. 5: equal loss, 10 and 20 ms, then 30 and 20 ms.
+    /// Values from the same script, for ACKSP Fig. 5: equal loss, 10 and 20 ms, then 30 and 20 ms.
     #[test]
     fn the_dynamic_network() {
         let equal = |d0: f64, via: f64| [("d0", d0), ("p0", 0.001), ("p1", 0.001), ("via", via)];

@@ -1,4 +1,4 @@
-//! An axis: a setting that varies, the values that it takes, and how a number of [0, 1) becomes one of them.
+//! Axes: settings that vary, their values, and the map from [0, 1) to values.
 
 use super::file::{AxisTable, GridTable, Item};
 use crate::error::Problem;
@@ -7,61 +7,61 @@ use crate::statistic::{Cell, Kind};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// A setting that varies.
+/// Setting that varies.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
     /// Name of its column.
     pub(super) name: String,
-    /// The settings that take its value, each with its place in the file.
+    /// Settings that take its value, each with its place in the file.
     pub(super) keys: Vec<At<String>>,
     pub(super) domain: Domain,
-    /// Of all its numbers; `None` if they are no numbers of one unit, and its column holds texts.
+    /// Unit of all its numbers; `None` if they are not numbers of one unit, and its column holds texts.
     pub(super) unit: Option<String>,
     /// Place of its values in the file.
     pub(super) span: Range<usize>,
-    /// Numbers whose logarithms are even.
+    /// True for numbers that are spaced evenly by logarithm.
     log: bool,
 }
 
 /// The values of an axis.
 #[derive(Clone, Debug)]
 pub(super) enum Domain {
-    /// These, crossed with the values of other axes.
+    /// These values, crossed with the values of other axes.
     Listed(Vec<Value>),
-    /// Drawn from these.
+    /// Drawn from these values.
     Choice(Vec<Value>),
-    /// Drawn between these.
+    /// Drawn between these bounds.
     Between { low: f64, high: f64, log: bool, whole: bool },
 }
 
-/// A value: a number, if it is one, with its unit, or a text.
+/// Value: a number with its unit, or a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Value {
     number: Option<f64>,
-    /// The unit of a number, and all of a text.
+    /// Unit of a number, or the whole of a text.
     text: String,
-    /// True or false, which TOML writes without quotes.
+    /// True for a flag, which TOML writes without quotes.
     bare: bool,
 }
 
-/// An axis as a manifest describes it.
+/// Description of an axis in a manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AxisInfo {
     /// Name of its column.
     pub name: String,
     /// Settings that take its value.
     pub keys: Vec<String>,
-    /// Of its numbers; `None` if its column holds texts.
+    /// Unit of its numbers; `None` if its column holds texts.
     pub unit: Option<String>,
     /// Values in words: `5, 10, 20`, `1 to 100, logarithmic`.
     pub values: String,
-    /// Its values are drawn.
+    /// True if its values are drawn.
     pub drawn: bool,
-    /// Numbers whose logarithms are even.
+    /// True for numbers that are spaced evenly by logarithm.
     pub log: bool,
-    /// Least and most of its numbers.
+    /// Minimum and maximum of its numbers.
     pub range: Option<[f64; 2]>,
-    /// Values that it lists, as its column has them.
+    /// Values that it lists, as in its column.
     pub listed: Vec<String>,
 }
 
@@ -125,12 +125,12 @@ impl Axis {
         Ok(Axis { name, keys, domain, unit, span: at.span.clone(), log })
     }
 
-    /// True if its values are drawn.
+    /// Returns true if its values are drawn.
     pub(super) fn is_drawn(&self) -> bool {
         !matches!(self.domain, Domain::Listed(_))
     }
 
-    /// Number of values that it lists.
+    /// Returns the number of values that it lists.
     pub(super) fn len(&self) -> u64 {
         match &self.domain {
             Domain::Listed(values) | Domain::Choice(values) => values.len() as u64,
@@ -138,13 +138,13 @@ impl Axis {
         }
     }
 
-    /// The value of that number in its list.
+    /// Returns the value of that number in its list.
     pub(super) fn listed(&self, number: u64) -> Option<Value> {
         let Domain::Listed(values) = &self.domain else { return None };
         values.get(usize::try_from(number).ok()?).cloned()
     }
 
-    /// The value at this number of [0, 1).
+    /// Returns the value at this number of [0, 1).
     pub(super) fn drawn(&self, u: f64) -> Value {
         match &self.domain {
             Domain::Listed(values) | Domain::Choice(values) => {
@@ -166,7 +166,7 @@ impl Axis {
         }
     }
 
-    /// Values to try before anything is run: all that are listed, or both ends.
+    /// Returns values to check before the first run: all that are listed, or both ends.
     pub(super) fn samples(&self) -> Vec<Value> {
         match &self.domain {
             Domain::Listed(values) | Domain::Choice(values) => values.clone(),
@@ -174,17 +174,17 @@ impl Axis {
         }
     }
 
-    /// Each `KEY=VALUE` that sets it to this value.
+    /// Returns each `KEY=VALUE` that sets it to this value.
     pub(super) fn sets(&self, value: &Value) -> impl Iterator<Item = String> {
         self.keys.iter().map(move |key| format!("{}={}", key.value, value.toml()))
     }
 
-    /// The kind of its column.
+    /// Returns the kind of its column.
     pub(super) fn kind(&self) -> Kind {
         if self.unit.is_some() { Kind::Number } else { Kind::Text }
     }
 
-    /// A value as its column has it.
+    /// Returns a value as a cell of its column.
     pub(super) fn cell(&self, value: &Value) -> Cell {
         match (value.number, &self.unit) {
             (Some(number), Some(_)) => Cell::Number(number),
@@ -230,7 +230,7 @@ impl Axis {
     }
 }
 
-/// Units that count things.
+/// Units of whole numbers.
 const WHOLE: [&str; 2] = ["p", "B"];
 
 impl Value {
@@ -252,7 +252,7 @@ impl Value {
         }
     }
 
-    /// As people write it: `20mbit`, `late`.
+    /// Formats the value for people: `20mbit`, `late`.
     pub(super) fn shown(&self) -> String {
         match self.number {
             Some(number) => format!("{number}{}", self.text),
@@ -266,13 +266,13 @@ impl Value {
     }
 }
 
-/// The unit of numbers that all have the same.
+/// Returns the unit of numbers that all have the same.
 fn one_unit(values: &[Value]) -> Option<String> {
     let unit = &values.first()?.text;
     values.iter().all(|value| value.number.is_some() && value.text == *unit).then(|| unit.clone())
 }
 
-/// The numbers of two ends and their unit.
+/// Returns the numbers of two ends and their unit.
 fn bounds(span: &Range<usize>, ends: &[Value; 2], log: bool) -> Result<(f64, f64, String), Problem> {
     let refuse = |problem: &str, help: &str| Err(Problem::at(span, problem, help));
     let (Some(low), Some(high)) = (ends[0].number, ends[1].number) else {
@@ -302,7 +302,7 @@ fn spaced(grid: &At<GridTable>) -> Result<Vec<Value>, Problem> {
     let one = |n: u32| {
         let u = f64::from(n) / f64::from(count - 1);
         let x = if *log { low * libm::exp(u * libm::log(high / low)) } else { low + u * (high - low) };
-        // The ends as they are written.
+        // The ends stay exactly as written.
         let x = if n == 0 {
             low
         } else if n + 1 == *count {
@@ -315,7 +315,7 @@ fn spaced(grid: &At<GridTable>) -> Result<Vec<Value>, Problem> {
     Ok((0..*count).map(one).collect())
 }
 
-/// Six significant digits: what is written in a command is what was run.
+/// Rounds to six significant digits, so that the value in a command is exactly the one of the run.
 fn digits(x: f64) -> f64 {
     format!("{x:.5e}").parse().expect("what was formatted as a number is one")
 }

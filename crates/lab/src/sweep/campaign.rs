@@ -1,6 +1,6 @@
-//! A campaign: which conditions there are, which systems meet in each, and the runs of any range of conditions.
+//! Campaign: numbered conditions, the systems in each, and the runs of any range of conditions.
 //!
-//! A condition is the unit of work: all its systems and seeds are run by one process, so that how often it is repeated
+//! A condition is the unit of work: one process runs all its systems and seeds, so that the number of its repetitions
 //! depends on nothing else. Its rows are a function of build, campaign and number.
 
 use super::axis::{Axis, AxisInfo, Value};
@@ -24,48 +24,48 @@ use sha2::{Digest, Sha256};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Systems, and the conditions in which they meet.
+/// Systems, and the conditions in which they are compared.
 pub struct Campaign {
-    /// One line on what it is for.
+    /// Purpose in one line.
     pub(super) about: Option<String>,
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) source: Source,
-    /// Each `KEY=VALUE` that lies over every condition.
+    /// Overrides of every condition, each `KEY=VALUE`.
     pub(super) sets: Vec<String>,
     pub(super) axes: Vec<Axis>,
-    /// Points of the axes that are drawn, and how many.
+    /// Drawn points of the axes, and their number.
     pub(super) draws: Option<(Draws, u64)>,
     pub(super) systems: Vec<System>,
-    /// Also plain TCP on each path.
+    /// True to run plain TCP on each path as well.
     pub(super) baselines: bool,
-    /// With their names.
+    /// Metrics with their names.
     pub(super) metrics: Vec<(String, Metric)>,
     pub(super) repeat: Repeat,
     pub(super) most_events: Option<u64>,
-    /// Further text that tells it from others.
+    /// Additional text that distinguishes it from other campaigns.
     pub(super) mark: String,
-    /// Of the scenarios below the conditions, in order.
+    /// Digests of the scenarios below the conditions, in order.
     pub(super) base: Vec<String>,
-    /// Of all that makes a difference to its rows.
+    /// Digest of all that affects its rows.
     pub(super) digest: String,
 }
 
-/// The scenarios below the conditions.
+/// Scenarios below the conditions.
 pub(super) enum Source {
-    /// A scenario by its name or file.
+    /// Scenario by its name or file.
     Scenario(String),
-    /// The scenario of a sweep file: the file's name and text.
+    /// Scenario inside a sweep file, with the file's name and text.
     Inline { name: String, text: String },
-    /// Drawn ones of this seed, from 0 up to this number.
+    /// Drawn conditions of this seed, from 0 up to this number.
     Drawn { seed: u64, count: u64 },
-    /// These.
+    /// Given conditions.
     Conditions(Vec<Condition>),
 }
 
-/// One of those that are compared.
+/// System of a campaign.
 pub(super) struct System {
     pub(super) name: String,
-    /// `None` for one that lays settings over the condition instead.
+    /// Name of its scheduler; `None` for a system that overrides settings of the condition instead.
     pub(super) scheduler: Option<String>,
     pub(super) sets: Vec<String>,
     /// The policy with its parameters, or the settings.
@@ -77,25 +77,25 @@ pub(super) struct System {
 pub(super) struct Repeat {
     /// The first seed.
     pub(super) seed: u64,
-    /// Seeds where they make a difference.
+    /// Number of seeds in a condition that draws from them.
     pub(super) count: usize,
-    /// Half the width of the interval at which it is enough, as a share.
+    /// Half width of the interval at which no more seeds are run, as a share.
     pub(super) until: Option<f64>,
-    /// Most seeds.
+    /// Maximum number of seeds.
     pub(super) most: usize,
 }
 
-/// One of those that run in a condition.
+/// System or baseline that runs in a condition.
 struct Entrant {
     single: bool,
     name: String,
     origin: Origin,
-    /// Or why there is none.
+    /// Scenario, or the error that prevents it.
     scenario: Result<Scenario, String>,
 }
 
 impl Campaign {
-    /// Number of conditions.
+    /// Returns the number of conditions.
     pub fn conditions(&self) -> u64 {
         let base = match &self.source {
             Source::Scenario(_) | Source::Inline { .. } => 1,
@@ -105,25 +105,25 @@ impl Campaign {
         base * self.points()
     }
 
-    /// Number of points of the axes.
+    /// Returns the number of points of the axes.
     fn points(&self) -> u64 {
         let listed: u64 = self.axes.iter().filter(|axis| !axis.is_drawn()).map(Axis::len).product();
         listed * self.draws.as_ref().map_or(1, |(_, count)| *count)
     }
 
-    /// SHA-256 of all that makes a difference to its rows, the build included.
+    /// Returns the SHA-256 of all that affects its rows, the build included.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The same, told apart from others by `mark` as well: by a digest of code that the build does not hold.
+    /// Adds `mark` to the identity of the campaign: a digest of code that is not part of the build.
     pub fn marked(mut self, mark: &str) -> Campaign {
         mark.clone_into(&mut self.mark);
         self.identify();
         self
     }
 
-    /// The columns of its rows.
+    /// Returns the columns of its rows.
     pub fn layout(&self) -> Layout {
         Layout {
             version: VERSION.to_owned(),
@@ -133,19 +133,19 @@ impl Campaign {
         }
     }
 
-    /// Number of runs that it takes at least: more where conditions are repeated until an interval is narrow, fewer
-    /// where seeds make no difference.
+    /// Returns the planned number of runs. Conditions that are repeated until an interval is narrow have more;
+    /// conditions that draw nothing have fewer.
     pub fn runs(&self) -> u64 {
         self.conditions() * (self.systems.len() * self.repeat.count) as u64
     }
 
-    /// The part of the conditions that share `number` of `of` equal ones has; `number` counts from 1.
+    /// Returns the conditions in part `number` of `of` equal parts; `number` counts from 1.
     pub fn share(&self, number: u64, of: u64) -> Range<u64> {
         let at = |n: u64| (u128::from(self.conditions()) * u128::from(n) / u128::from(of.max(1))) as u64;
         at(number.saturating_sub(1))..at(number.min(of))
     }
 
-    /// The manifest of a directory with its results; `command` made it, `text` is the sweep file.
+    /// Returns the manifest of a directory with its results, made by `command`; `text` is the sweep file.
     pub fn manifest(&self, kind: &str, command: &str, text: &str) -> Manifest {
         Manifest {
             format: Manifest::FORMAT,
@@ -164,8 +164,8 @@ impl Campaign {
         }
     }
 
-    /// Runs these conditions. A run that breaks is a row that says why. `None` if the work was stopped: what has been
-    /// run until then is given up.
+    /// Runs these conditions. A run that breaks is a row with the reason. `None` if the work was stopped: finished runs
+    /// are discarded.
     pub fn run(&self, range: Range<u64>, work: &Work<'_>) -> Option<Vec<Row>> {
         let all: Vec<u64> = range.collect();
         let one = |number: &u64| {
@@ -178,16 +178,17 @@ impl Campaign {
         };
         let rows = match rayon::ThreadPoolBuilder::new().num_threads(threads(work.jobs, usize::MAX)).build() {
             Ok(pool) => pool.install(|| all.par_iter().flat_map_iter(one).collect()),
-            // No threads to be had: one after the other gives the same rows.
+            // Without threads, sequential runs give the same rows.
             Err(_) => all.iter().flat_map(one).collect(),
         };
-        // Looked at when all is through, so that no run that the flag ended is among them.
+        // The flag is checked at the end, so that no run that it ended is among the rows.
         (!work.is_stopped()).then_some(rows)
     }
 
-    /// These rows, which are those of the range, as the bytes of a part.
+    /// Encodes the rows of the range as the bytes of a part.
     ///
     /// # Errors
+    ///
     /// If the writer refuses a row, which would be a bug of ours.
     pub fn part(&self, range: &Range<u64>, rows: &[Row]) -> Result<Vec<u8>, ParquetError> {
         let layout = self.layout();
@@ -200,7 +201,7 @@ impl Campaign {
         writer.finish()
     }
 
-    /// The value of each axis in this condition.
+    /// Returns the value of each axis in this condition.
     fn values(&self, number: u64) -> Vec<Value> {
         let mut rest = number % self.points().max(1);
         let drawn = self.draws.as_ref().map(|(draws, count)| {
@@ -209,7 +210,7 @@ impl Campaign {
             (draws, point)
         });
         let mut place = self.axes.iter().filter(|axis| axis.is_drawn()).count();
-        // The last axis varies first.
+        // The last axis varies fastest.
         let one = |axis: &Axis| match (axis.is_drawn(), &drawn) {
             (true, Some((draws, point))) => {
                 place -= 1;
@@ -226,7 +227,7 @@ impl Campaign {
         values
     }
 
-    /// The scenario below this condition, by name.
+    /// Returns the scenario below this condition, by name.
     fn origin(&self, number: u64, sets: Vec<String>) -> Origin {
         let base = number / self.points().max(1);
         let scenario = match &self.source {
@@ -237,7 +238,7 @@ impl Campaign {
         Origin { scenario, sets }
     }
 
-    /// The scenario of a condition with these settings over it.
+    /// Returns the scenario of a condition with these overrides.
     pub(super) fn scenario(&self, number: u64, sets: &[String]) -> Result<Scenario, ScenarioError> {
         let base = number / self.points().max(1);
         let scenario = match &self.source {
@@ -252,7 +253,7 @@ impl Campaign {
         })
     }
 
-    /// All rows of a condition.
+    /// Returns all rows of a condition.
     fn rows(&self, number: u64, work: &Work<'_>) -> Vec<Row> {
         let values = self.values(number);
         let axes = || self.axes.iter().zip(&values);
@@ -267,7 +268,7 @@ impl Campaign {
             let stoppable = |it: Entrant| Entrant { scenario: it.scenario.map(|it| it.stoppable(stop)), ..it };
             entrants = entrants.into_iter().map(stoppable).collect();
         }
-        // Without a scenario there is nothing to measure, and the first row of each system says so.
+        // Without a scenario there is nothing to measure: the first row of each system has the reason.
         let is_random = entrants.iter().any(|it| it.scenario.as_ref().is_ok_and(Scenario::is_random));
         let mut results: Vec<Vec<Result<Numbers, String>>> = entrants.iter().map(|_| Vec::new()).collect();
         let mut wanted = if is_random { self.repeat.count } else { 1 };
@@ -306,7 +307,7 @@ impl Campaign {
         self.repeat.seed.wrapping_add(n as u64)
     }
 
-    /// The systems in the order of the campaign, and behind them plain TCP on each path.
+    /// Returns the systems in the order of the campaign, then plain TCP on each path.
     fn entrants(&self, number: u64, origin: &Origin, base: Result<&Scenario, String>) -> Vec<Entrant> {
         let system = |system: &System| {
             let sets = [origin.sets.clone(), system.sets.clone()].concat();
@@ -346,14 +347,14 @@ impl System {
         SystemInfo { name: self.name.clone(), about: self.about.clone() }
     }
 
-    /// By name, with what tells it from others of that name.
+    /// Identifies a system: its name, policy and settings.
     pub(super) fn identity(&self) -> serde_json::Value {
         json!({ "name": self.name, "about": self.about, "sets": self.sets })
     }
 }
 
 impl Campaign {
-    /// Takes the digest of all that makes a difference.
+    /// Computes the digest of all that affects the rows.
     pub(super) fn identify(&mut self) {
         let (method, count) = match &self.draws {
             Some((draws, count)) => (draws.identity(), *count),
@@ -379,7 +380,7 @@ impl Campaign {
     }
 }
 
-/// The problem and what would be accepted, in a line.
+/// Formats the problem and the accepted values in a line.
 fn in_words(error: &ScenarioError) -> String {
     match error.help() {
         Some(help) => format!("{error} ({help})"),
@@ -387,8 +388,8 @@ fn in_words(error: &ScenarioError) -> String {
     }
 }
 
-/// True if the time of every system, relative to that of the fastest seed by seed, is known to `until` to both sides. A
-/// run that broke ends the search: more seeds would not help.
+/// Returns true if the time of every system, relative to that of the fastest seed by seed, is known to ± `until`. A run
+/// that broke ends the repetitions: more seeds would not help.
 fn is_narrow(entrants: &[Entrant], results: &[Vec<Result<Numbers, String>>], until: f64) -> bool {
     let logarithms = |results: &Vec<Result<Numbers, String>>| -> Option<Vec<f64>> {
         results.iter().map(|result| Some(libm::log(result.as_ref().ok()?.trial.time_s))).collect()

@@ -1,20 +1,21 @@
-//! Points of [0, 1)ⁿ for axes whose values are drawn: a function of method, seed and count.
+//! Points of [0, 1)ⁿ for axes whose values are drawn, as a function of method, seed and count.
 
 use super::file::Method;
 use anabranch_units::Seed;
 
-/// Coordinates of many points.
+/// Coordinates of drawn points.
 #[derive(Clone, Debug)]
 pub(super) struct Draws {
     method: Method,
     seed: u64,
     count: u64,
-    /// Of a Latin hypercube: for each axis by name, the part of its range that each point is in.
+    /// Part of the range that each point is in, for each axis of a Latin hypercube.
     parts: Vec<Vec<u32>>,
 }
 
 impl Draws {
-    /// Draws for these axes, each of which has streams of its own: another axis leaves their values as they are.
+    /// Draws points for these axes. Each axis has random streams of its own: another axis leaves their values as they
+    /// are.
     pub(super) fn new(method: Method, seed: u64, count: u64, axes: &[&str]) -> Draws {
         let parts = match method {
             Method::LatinHypercube => axes.iter().map(|name| permutation(seed, name, count)).collect(),
@@ -23,7 +24,7 @@ impl Draws {
         Draws { method, seed, count, parts }
     }
 
-    /// Method and seed, which tell these draws from others of the same number and axes.
+    /// Identifies the draws among others of the same number and axes: method and seed.
     pub(super) fn identity(&self) -> serde_json::Value {
         let method = match self.method {
             Method::Random => "random",
@@ -33,7 +34,7 @@ impl Draws {
         serde_json::json!([method, self.seed])
     }
 
-    /// The coordinate of a point on the axis of that place and name.
+    /// Returns the coordinate of a point on the axis of that index and name.
     pub(super) fn coordinate(&self, point: u64, place: usize, name: &str) -> f64 {
         let jitter = || Seed(self.seed).child(&format!("sweep/{name}/{point}")).stream("coordinate").unit();
         match self.method {
@@ -42,7 +43,7 @@ impl Draws {
                 let part = self.parts[place][point as usize];
                 ((f64::from(part) + jitter()) / self.count as f64).min(1.0 - f64::EPSILON)
             }
-            // The sequence is made for numbers of 32 bits; counts are bounded by far less.
+            // The sequence has 32-bit numbers; counts are limited to far less.
             Method::Sobol => {
                 let scramble = Seed(self.seed).stream("sweep/sobol").next_u32();
                 f64::from(sobol_burley::sample(point as u32, place as u32, scramble))
@@ -51,7 +52,7 @@ impl Draws {
     }
 }
 
-/// Numbers below `count` in an order of their own (Fisher and Yates).
+/// Returns the numbers below `count` in random order (Fisher and Yates).
 fn permutation(seed: u64, name: &str, count: u64) -> Vec<u32> {
     let mut stream = Seed(seed).stream(&format!("sweep/{name}/order"));
     let mut order: Vec<u32> = (0..count as u32).collect();
@@ -61,9 +62,9 @@ fn permutation(seed: u64, name: &str, count: u64) -> Vec<u32> {
     order
 }
 
-/// Most axes that Sobol's sequence has dimensions for.
+/// Maximum number of axes: the dimensions of Sobol's sequence.
 pub(super) const SOBOL_AXES: usize = sobol_burley::NUM_DIMENSIONS as usize;
-/// Most points of Sobol's sequence.
+/// Maximum number of points of Sobol's sequence.
 pub(super) const SOBOL_POINTS: u64 = 1 << 16;
 
 #[cfg(test)]
@@ -76,7 +77,7 @@ mod tests {
         [column(0, "a"), column(1, "b")]
     }
 
-    /// Number of points in each of so many equal parts.
+    /// Returns the number of points in each of `parts` equal parts.
     fn parts(column: &[f64], parts: usize) -> Vec<usize> {
         let mut counts = vec![0; parts];
         column.iter().for_each(|u| counts[(u * parts as f64) as usize] += 1);
@@ -88,7 +89,7 @@ mod tests {
         for column in columns(Method::LatinHypercube, 100) {
             assert_eq!(parts(&column, 100), [1; 100]);
         }
-        // The axes are not in step: 100 points meet many of the 10 by 10 squares.
+        // The axes are independent: 100 points meet many of the 10 by 10 squares.
         let [a, b] = columns(Method::LatinHypercube, 100);
         let squares = a.iter().zip(&b).map(|(a, b)| ((a * 10.0) as u32, (b * 10.0) as u32));
         assert!(squares.collect::<std::collections::BTreeSet<_>>().len() > 50);

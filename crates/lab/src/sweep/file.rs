@@ -1,22 +1,22 @@
-//! A sweep file as it is written: its tables and keys.
+//! Sweep file as written: its tables and keys.
 
 use crate::file::At;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-/// A sweep: conditions, systems that meet in each, and what is written down of their runs.
+/// A sweep: conditions, the systems compared in each, and the columns of its results.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SweepFile {
-    /// One line on what it is for.
+    /// Purpose of the sweep, in one line.
     pub about: Option<String>,
     /// Scenario of all conditions: a shipped one or a drawn one by name, a file beside this one, or a whole scenario as
     /// the table `[scenario]`. Either this or `[drawn]`.
     pub scenario: Option<At<Base>>,
-    /// Conditions that are drawn as `anabranch rank` draws them, in place of `scenario`.
+    /// Conditions drawn as by `anabranch rank`, in place of `scenario`.
     pub drawn: Option<At<DrawnTable>>,
-    /// Settings that lie over every condition, each `KEY=VALUE` as `--set` takes it.
+    /// Overrides of every condition, each `KEY=VALUE` as `--set` takes it.
     #[serde(default)]
     pub set: Vec<At<String>>,
     /// Settings that vary. Axes with `values` or `grid` are crossed with each other and with the draws of all others.
@@ -30,7 +30,7 @@ pub struct SweepFile {
     /// Systems that differ in more than their scheduler.
     #[serde(default)]
     pub system: Vec<At<SystemTable>>,
-    /// Also plain TCP on each path.
+    /// Runs plain TCP on each path as well.
     #[serde(default)]
     pub baselines: bool,
     /// Metrics that become columns, named as in a study: `goodput`, `path-share:wlan`.
@@ -39,17 +39,17 @@ pub struct SweepFile {
     /// Seeds in each condition.
     #[serde(default)]
     pub repeat: RepeatTable,
-    /// Most events of the simulator that a run may take; one that takes more is written down as failed.
+    /// Maximum number of simulator events of a run; a run with more is recorded as failed.
     #[serde(default = "most_events")]
     #[schemars(range(min = 1))]
     pub most_events: At<u64>,
 }
 
-/// The scenario below all conditions.
+/// Scenario below all conditions.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Base {
-    /// The name of a scenario, or of a file beside the sweep.
+    /// Name of a scenario, or of a file beside the sweep.
     Name(String),
     /// A whole scenario; see `anabranch schema`.
     Table(serde_json::Map<String, Json>),
@@ -61,7 +61,7 @@ pub enum Base {
 pub struct DrawnTable {
     /// Seed of the conditions.
     pub seed: u64,
-    /// Number of conditions, from 0 on.
+    /// Number of conditions, counted from 0.
     pub count: u64,
 }
 
@@ -69,22 +69,22 @@ pub struct DrawnTable {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct AxisTable {
-    /// The setting: a dotted key as `--set` takes it (`path.lte.rate`).
+    /// Key of the setting: dotted, as `--set` takes it (`path.lte.rate`).
     pub key: At<String>,
-    /// More settings that always have the same value.
+    /// Further settings that always have the same value.
     #[serde(default)]
     pub also: Vec<At<String>>,
     /// Name of its column; the key unless given.
     pub name: Option<At<String>>,
-    /// These values, each crossed with those of all other axes.
+    /// Values, each crossed with those of all other axes.
     pub values: Option<Vec<At<Item>>>,
-    /// Evenly spaced values, crossed likewise.
+    /// Evenly spaced values, each crossed with those of all other axes.
     pub grid: Option<At<GridTable>>,
-    /// Drawn evenly between two values: whole numbers, packets and bytes stay whole.
+    /// Bounds of values drawn uniformly: whole numbers, packets and bytes stay whole.
     pub uniform: Option<At<[Item; 2]>>,
-    /// Drawn between two values above zero so that their logarithms are even.
+    /// Bounds above zero of values whose logarithms are drawn uniformly.
     pub loguniform: Option<At<[Item; 2]>>,
-    /// Drawn from these values, each as likely.
+    /// Values of which one is drawn, each equally likely.
     pub choice: Option<Vec<At<Item>>>,
 }
 
@@ -92,13 +92,13 @@ pub struct AxisTable {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct GridTable {
-    /// The first.
+    /// First value.
     pub from: Item,
-    /// The last.
+    /// Last value.
     pub to: Item,
     /// Number of values, both ends included.
     pub count: u32,
-    /// Their logarithms are even.
+    /// Spaces the values evenly by logarithm.
     #[serde(default)]
     pub log: bool,
 }
@@ -131,27 +131,27 @@ pub struct DrawTable {
     pub count: u64,
 }
 
-/// A way of drawing points.
+/// Method of drawing points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// Each coordinate by itself.
+    /// Draws each coordinate independently.
     #[default]
     Random,
-    /// Each coordinate has exactly one point in each of `count` equal parts (McKay, Beckman and Conover, Technometrics
-    /// 1979).
+    /// Latin hypercube: each coordinate has exactly one point in each of `count` equal parts (McKay, Beckman and
+    /// Conover, Technometrics 1979).
     LatinHypercube,
     /// Sobol's sequence, scrambled after Owen (Burley, Journal of Computer Graphics Techniques 2020).
     Sobol,
 }
 
-/// A system.
+/// A system: a variant of the condition.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SystemTable {
     /// Name in the results.
     pub name: At<String>,
-    /// Settings that lie over the condition, each `KEY=VALUE` as `--set` takes it.
+    /// Overrides of the condition, each `KEY=VALUE` as `--set` takes it.
     pub set: Vec<At<String>>,
 }
 
@@ -159,14 +159,14 @@ pub struct SystemTable {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct RepeatTable {
-    /// The first seed; each further one is the next.
+    /// First seed; each further one is the next.
     pub seed: u64,
-    /// Seeds in each condition in which they make a difference.
+    /// Number of seeds in each condition that draws from them.
     pub count: u32,
-    /// Go on with further seeds until the 95 % interval of each system's time, relative to the fastest seed by seed, is
-    /// within this much to both sides: `"2%"`.
+    /// Precision, such as `"2%"`: adds seeds until the 95 % interval of each system's time, relative to the fastest
+    /// seed by seed, is within this much to both sides.
     pub until: Option<At<String>>,
-    /// Most seeds in a condition with `until`.
+    /// Maximum number of seeds in a condition with `until`.
     pub most: u32,
 }
 
@@ -176,7 +176,7 @@ impl Default for RepeatTable {
     }
 }
 
-/// Most events unless a file says otherwise: about a minute of work.
+/// Default limit of events: about a minute of work.
 fn most_events() -> At<u64> {
     At { span: 0..0, value: 100_000_000 }
 }
@@ -185,7 +185,7 @@ fn one() -> u64 {
     1
 }
 
-/// The JSON schema of sweep files, for editors.
+/// Returns the JSON schema of sweep files, for editors.
 pub fn schema() -> String {
     let schema = schemars::schema_for!(SweepFile).to_value();
     serde_json::to_string_pretty(&schema).expect("a schema is plain JSON")

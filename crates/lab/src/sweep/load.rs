@@ -1,4 +1,4 @@
-//! A sweep file, read and checked: what is refused is refused before the first run, at its place in the file.
+//! Loads a sweep file and checks it: errors show before the first run, at their place in the file.
 
 use super::axis::Axis;
 use super::campaign::{Campaign, Repeat, Source, System};
@@ -21,18 +21,19 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most conditions of a sweep.
+/// Maximum number of conditions of a sweep.
 const MOST: u64 = 10_000_000;
 
-/// The table of a sweep file that holds the scenario.
+/// Table of a sweep file that holds the scenario.
 const SCENARIO: &str = "scenario";
 
 impl Campaign {
-    /// The campaign of a sweep file. Other files that it names are looked for beside it; `name` is its path, which
-    /// commands also use for a scenario inside it. `until` takes the place of the file's own.
+    /// Reads the campaign of a sweep file. Other files that it names are relative to it; `name` is its path, which
+    /// commands also use for a scenario inside it. `until` overrides the file's own.
     ///
     /// # Errors
-    /// If the file, or a scenario that comes of it, is refused.
+    ///
+    /// If the file or its scenario is not valid.
     pub fn read(
         catalogue: &Arc<Catalogue>,
         name: &str,
@@ -96,11 +97,12 @@ impl Campaign {
         Ok(campaign)
     }
 
-    /// These schedulers over these conditions, all of which are read. Each `KEY=VALUE` of `sets` lies over them;
-    /// `seeds` are the first and their number.
+    /// Makes a campaign of these schedulers over these conditions, all of which are read. Each `KEY=VALUE` of `sets`
+    /// overrides them; `seeds` are the first seed and their number.
     ///
     /// # Errors
-    /// If a scheduler or what `sets` say is refused.
+    ///
+    /// If a scheduler or an override is not valid.
     pub(crate) fn of_conditions(
         catalogue: &Arc<Catalogue>,
         conditions: Vec<Condition>,
@@ -133,7 +135,7 @@ impl Campaign {
         Ok(campaign)
     }
 
-    /// Tries the scenario below all conditions, every value of every axis, the systems and the metrics.
+    /// Checks the scenario below all conditions, every value of every axis, the systems and the metrics.
     fn check(&mut self, file: &SweepFile, sources: &Sources) -> Result<(), ScenarioError> {
         let at = |span: &Range<usize>, what: &str, error: &ScenarioError| {
             let help = error.help().unwrap_or("see the error").to_owned();
@@ -209,7 +211,7 @@ impl Campaign {
     }
 }
 
-/// The scenario inside a sweep file, with each `KEY=VALUE` of `sets` laid over it.
+/// Returns the scenario inside a sweep file, overridden by each `KEY=VALUE` of `sets`.
 pub(crate) fn inline(
     catalogue: &Arc<Catalogue>,
     name: &str,
@@ -227,7 +229,7 @@ pub(crate) fn inline(
     Scenario::layered(catalogue, &stem, &[Layer { name, text, within: Some(SCENARIO) }], origin, &read)
 }
 
-/// True for the text of a sweep with a scenario inside, which a command can run.
+/// Returns true for the text of a sweep with a scenario inside, which a command can run.
 pub(crate) fn has_scenario(text: &str) -> bool {
     let table = text.parse::<toml::Table>();
     table.is_ok_and(|table| {
@@ -305,7 +307,7 @@ fn draws(file: &SweepFile, axes: &[Axis]) -> Result<Option<(Draws, u64)>, Proble
     Ok(Some((Draws::new(table.method, table.seed, table.count, &names), table.count)))
 }
 
-/// Seeds of each condition; an error says whether it is the file's.
+/// Returns the seeds of each condition; the flag of an error is true if it is the file's.
 fn repeat(file: &SweepFile, until: Option<&str>) -> Result<Repeat, (bool, Problem)> {
     let table = &file.repeat;
     let plain = |problem: &str, help: &str| {
@@ -342,7 +344,7 @@ fn repeat(file: &SweepFile, until: Option<&str>) -> Result<Repeat, (bool, Proble
     Ok(Repeat { seed: table.seed, count: table.count as usize, until, most: table.most as usize })
 }
 
-/// Refuses a key that would make a path or link that is not there.
+/// Refuses a key that would add a path or link that does not exist.
 fn is_there(key: &At<String>, base: &Scenario) -> Result<(), Problem> {
     let mut words = key.value.split('.');
     let (paths, links) = (base.paths(), base.links());

@@ -1,4 +1,4 @@
-//! Sweeps: systems over many conditions, in any number of processes, and what they come to.
+//! Sweeps: systems over many conditions, run by any number of processes, and their summary.
 //!
 //! ```text
 //! SweepFile    axes, systems, repetitions as TOML           ── or the drawn conditions of rank

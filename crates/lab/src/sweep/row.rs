@@ -1,11 +1,11 @@
-//! A row: one run of a campaign, and its columns.
+//! Rows: one run of a campaign each, and the columns.
 
 use crate::file::MeasureName;
 use crate::statistic::{Cell, Kind};
 use crate::{Measured, Scenario};
 use sha2::{Digest, Sha256};
 
-/// One run.
+/// Run of a campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Number of the condition.
@@ -14,38 +14,38 @@ pub struct Row {
     pub scenario: String,
     /// SHA-256 of the condition's content.
     pub digest: String,
-    /// The value on each axis.
+    /// Value on each axis.
     pub axes: Vec<Cell>,
     /// True for plain TCP on one path.
     pub single: bool,
-    /// The system, or the path.
+    /// Name of the system or of the path.
     pub name: String,
     /// Seed of the run.
     pub seed: u64,
-    /// Its numbers, or why there are none.
+    /// Numbers of the run, or the reason why there are none.
     pub result: Result<Numbers, String>,
-    /// The command that repeats it.
+    /// Command that repeats the run.
     pub command: String,
 }
 
-/// The numbers of a run that went to its end.
+/// Numbers of a completed run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Numbers {
-    /// The numbers that rank.
+    /// Numbers that rank.
     pub trial: Trial,
-    /// Those that the campaign asks for, in its order.
+    /// Metrics that the campaign asks for, in its order.
     pub metrics: Vec<Option<f64>>,
 }
 
-/// One run, as far as it ranks.
+/// Numbers of a run that rank it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
-    /// Its seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Completion time or page load time \[s\]; of a run that did not finish the time at which it was stopped; for
-    /// goodput the time that 10 MB take at it.
+    /// Time \[s\]: completion time or page load time; for a run that did not finish the time at which it was stopped;
+    /// for goodput the time that 10 MB would take.
     pub time_s: f64,
-    /// All transfers are through.
+    /// True if all transfers completed.
     pub finished: bool,
     /// Payload bytes sent for the first time.
     pub bytes: u64,
@@ -55,11 +55,11 @@ pub struct Trial {
     pub duplicates: u64,
 }
 
-/// Bits of the 10 MB for which goodput is turned into a time.
+/// Bits in the 10 MB whose time stands for goodput.
 const GOODPUT_BITS: f64 = 80e6;
-/// Goodput below it \[bit/s\] counts as this: a time must be finite.
+/// Minimum goodput \[bit/s\], so that the time is finite.
 const LEAST_GOODPUT: f64 = 1e3;
-/// A time below it \[s\] counts as this: its logarithm must be finite.
+/// Minimum time \[s\], so that its logarithm is finite.
 const LEAST_TIME: f64 = 1e-6;
 
 impl Trial {
@@ -72,18 +72,18 @@ impl Trial {
         ("duplicate_bytes", Kind::Count),
     ];
 
-    /// Its cells in these columns.
+    /// Returns its cells in these columns.
     pub fn cells(&self) -> [Cell; 5] {
         let [bytes, repeated, duplicates] = [self.bytes, self.repeated, self.duplicates].map(Cell::Count);
         [Cell::Number(self.time_s), Cell::Flag(self.finished), bytes, repeated, duplicates]
     }
 
-    /// The numbers that rank a run of this scenario.
+    /// Returns the numbers that rank a run of this scenario.
     pub(crate) fn of(scenario: &Scenario, measured: &Measured) -> Trial {
         let value = measured.value(scenario.measure);
         let time_s = match scenario.measure {
             MeasureName::Goodput => GOODPUT_BITS / value.max(LEAST_GOODPUT),
-            // A time that does not exist is that of a run in which nothing was reported to the end.
+            // Without a time, no transfer was reported until the end of the run.
             _ if measured.finished && !value.is_nan() => value.max(LEAST_TIME),
             _ => scenario.stop().as_secs_f64(),
         };
@@ -98,14 +98,14 @@ impl Trial {
     }
 }
 
-/// The columns of a campaign.
+/// Columns of a campaign.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layout {
-    /// Of the program that makes the runs, or made them.
+    /// Version of the program that makes or made the runs.
     pub version: String,
-    /// Its build.
+    /// Build of that program.
     pub build: String,
-    /// One per axis.
+    /// Name and kind of each axis.
     pub axes: Vec<(String, Kind)>,
     /// Metrics with their arguments.
     pub metrics: Vec<String>,
@@ -129,7 +129,7 @@ const AFTER: [(&str, Kind); 1] = [("command", Kind::Text)];
 const KINDS: [&str; 2] = ["system", "single-path"];
 
 impl Layout {
-    /// Names and kinds of all columns, in order.
+    /// Returns the names and kinds of all columns, in order.
     pub fn columns(&self) -> Vec<(String, Kind)> {
         let fixed =
             |all: &[(&str, Kind)]| all.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect::<Vec<_>>();
@@ -137,14 +137,14 @@ impl Layout {
         [fixed(&BEFORE), self.axes.clone(), fixed(&BETWEEN), fixed(&Trial::COLUMNS), metrics, fixed(&AFTER)].concat()
     }
 
-    /// True if every campaign has a column of this name.
+    /// Returns true if every campaign has a column of this name.
     pub(super) fn has(name: &str) -> bool {
         BEFORE.iter().chain(&BETWEEN).chain(&Trial::COLUMNS).chain(&AFTER).any(|(other, _)| *other == name)
     }
 }
 
 impl Row {
-    /// Its cells, in the order of [`Layout::columns`].
+    /// Returns its cells, in the order of [`Layout::columns`].
     pub fn cells(&self, layout: &Layout) -> Vec<Cell> {
         let text = |text: &str| Cell::Text(text.to_owned());
         let mut cells = vec![text(&layout.version), text(&layout.build), Cell::Count(self.condition)];
@@ -166,7 +166,7 @@ impl Row {
         cells
     }
 
-    /// The row of these cells; `None` if they are none.
+    /// Parses the row of these cells; `None` if they are not those of a row.
     pub(super) fn of_cells(cells: Vec<Cell>, axes: usize) -> Option<Row> {
         let mut cells = cells.into_iter().skip(2);
         let condition = count(cells.next())?;
@@ -210,7 +210,7 @@ fn text(cell: Option<Cell>) -> Option<String> {
     if let Some(Cell::Text(text)) = cell { Some(text) } else { None }
 }
 
-/// SHA-256 over cells in the order in which they are given.
+/// SHA-256 over cells in the order in which they are added.
 #[derive(Clone, Default)]
 pub struct RowDigest(Sha256);
 
@@ -218,7 +218,7 @@ impl RowDigest {
     /// Adds a row.
     pub fn add(&mut self, cells: &[Cell]) {
         for cell in cells {
-            // To the bit, and with the kind in front: an empty text is no missing one.
+            // Exact to the bit, and with the kind in front: an empty text differs from a missing one.
             match cell {
                 Cell::Empty => self.0.update([0]),
                 Cell::Flag(flag) => self.0.update([1, u8::from(*flag)]),
@@ -231,7 +231,7 @@ impl RowDigest {
         }
     }
 
-    /// The digest of all that was added.
+    /// Returns the digest of all cells added.
     pub fn finish(self) -> String {
         anabranch_units::hex(&self.0.finalize())
     }

@@ -4,23 +4,23 @@ use super::row::{Row, Trial};
 use super::versus::{best, versus};
 use crate::pairwise::Ratio;
 
-/// A time over that of plain TCP on the best single path is slower above this.
+/// Ratio to plain TCP on the best single path above which a system counts as slower.
 pub(crate) const SLOWER: f64 = 1.05;
 
-/// All systems in one condition.
+/// Runs of all systems in one condition.
 #[derive(Clone, Debug)]
 pub struct Trials {
     /// SHA-256 of the condition's content.
     pub digest: String,
-    /// The seed of each repetition: one where seeds make no difference.
+    /// Seed of each repetition: one if the condition draws nothing.
     pub seeds: Vec<u64>,
-    /// By system, one trial per seed.
+    /// Trials of each system, one per seed.
     pub systems: Vec<Vec<Trial>>,
     /// Plain TCP on each path.
     pub singles: Vec<(String, Vec<Trial>)>,
 }
 
-/// One system in one condition.
+/// Score of a system in one condition.
 pub(crate) struct Score {
     /// Mean logarithm of its times.
     pub(crate) log: f64,
@@ -28,7 +28,7 @@ pub(crate) struct Score {
     pub(crate) to_best: Option<f64>,
     /// Its time over that of plain TCP on the best single path.
     pub(crate) to_single: Option<f64>,
-    /// The best of all others over all seeds.
+    /// Index of the best of all others over all seeds.
     pub(crate) best: Option<usize>,
     pub(crate) repeated: f64,
     pub(crate) duplicates: f64,
@@ -36,9 +36,10 @@ pub(crate) struct Score {
 }
 
 impl Trials {
-    /// Of the rows of one condition.
+    /// Groups the rows of one condition.
     ///
     /// # Errors
+    ///
     /// The first row of a run that broke.
     pub fn of(rows: &[Row]) -> Result<Trials, &Row> {
         let mut trials = Trials { digest: String::new(), seeds: Vec::new(), systems: Vec::new(), singles: Vec::new() };
@@ -55,12 +56,12 @@ impl Trials {
         Ok(trials)
     }
 
-    /// The logarithms of the times of each system.
+    /// Returns the logarithms of the times of each system.
     pub(crate) fn logarithms(&self) -> Vec<Vec<f64>> {
         self.systems.iter().map(|trials| logarithms(trials)).collect()
     }
 
-    /// The same of plain TCP on each path.
+    /// Returns the logarithms of the times of plain TCP on each path.
     pub(crate) fn logarithms_of_singles(&self) -> Vec<Vec<f64>> {
         self.singles.iter().map(|(_, trials)| logarithms(trials)).collect()
     }
@@ -74,7 +75,7 @@ pub(crate) fn slices(all: &[Vec<f64>]) -> Vec<&[f64]> {
     all.iter().map(Vec::as_slice).collect()
 }
 
-/// By system; oracles are no one's best other.
+/// Returns the score of each system. Oracles do not count as another's best other.
 pub(crate) fn scores(trials: &Trials, oracles: &[bool]) -> Vec<Score> {
     let (times, singles) = (trials.logarithms(), trials.logarithms_of_singles());
     let all: Vec<usize> = (0..trials.seeds.len()).collect();
@@ -104,7 +105,7 @@ pub(crate) fn geometric_mean(ratios: impl Iterator<Item = f64>) -> Option<Ratio>
     Ratio::of(&ratios, &vec![1.0; ratios.len()])
 }
 
-/// The ratio below which so many percent lie, of ratios in order.
+/// Returns the ratio below which `percent` of the sorted ratios lie.
 pub(crate) fn quantile(sorted: &[f64], percent: usize) -> f64 {
     sorted.get((percent * sorted.len() / 100).min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }

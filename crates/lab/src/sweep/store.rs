@@ -1,8 +1,8 @@
-//! A directory of results: what was swept, and parts that each hold the rows of a range of conditions.
+//! Directory of results: a manifest, and parts that each hold the rows of a range of conditions.
 //!
-//! `manifest.json` says what was swept. A part is a Parquet file, `CAMPAIGN-FIRST-END.parquet`; it is written under
-//! another name, synced and renamed, so that a file of that name is whole. Nobody holds a lock: workers may run beside
-//! each other, and where two have run the same conditions, one of the two parts counts.
+//! `manifest.json` describes the campaign. A part is a Parquet file, `CAMPAIGN-FIRST-END.parquet`; it is written under
+//! another name, synced and renamed, so that a file of that name is complete. There are no locks: workers may run
+//! beside each other, and if two have run the same conditions, one of the two parts counts.
 
 use super::axis::AxisInfo;
 use super::row::{Layout, Row, RowDigest};
@@ -17,7 +17,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// A directory of results.
+/// Directory of results.
 #[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
@@ -28,17 +28,17 @@ pub struct Store {
 pub struct Manifest {
     /// Version of this format.
     pub format: u32,
-    /// Of Anabranch.
+    /// Version of Anabranch.
     pub version: String,
-    /// Of the program that makes the runs.
+    /// Build of the program that makes the runs.
     pub build: String,
-    /// `sweep`, `rank` or `search`.
+    /// Kind of campaign: `sweep`, `rank` or `search`.
     pub kind: String,
-    /// Of all that makes a difference to the rows.
+    /// Digest of all that affects the rows.
     pub digest: String,
-    /// One line on what it is for.
+    /// Purpose in one line.
     pub about: Option<String>,
-    /// The command that began it.
+    /// Command that began it.
     pub command: String,
     /// Number of conditions.
     pub conditions: u64,
@@ -46,101 +46,101 @@ pub struct Manifest {
     pub axes: Vec<AxisInfo>,
     /// Systems that are compared.
     pub systems: Vec<SystemInfo>,
-    /// Also plain TCP on each path.
+    /// True if plain TCP runs on each path as well.
     pub baselines: bool,
     /// Metrics that are columns.
     pub metrics: Vec<String>,
-    /// The sweep file.
+    /// Text of the sweep file.
     pub text: String,
 }
 
-/// A system as a manifest describes it.
+/// Description of a system in a manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SystemInfo {
-    /// Its name.
+    /// Name of the system.
     pub name: String,
     /// The policy with its parameters, or its settings.
     pub about: String,
 }
 
-/// A part that is whole.
+/// Part that is complete.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Part {
-    /// The first of its conditions.
+    /// First of its conditions.
     pub first: u64,
-    /// The one behind the last.
+    /// End of its conditions, exclusive.
     pub end: u64,
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
 }
 
 /// Contents of a directory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parts {
-    /// Those of one campaign, in the order of conditions.
+    /// Parts of one campaign, in the order of conditions.
     pub whole: Vec<Part>,
-    /// Others, each with the reason why it does not count.
+    /// Other files, each with the reason why it does not count.
     pub set_aside: Vec<(PathBuf, String)>,
 }
 
-/// A directory that cannot be used.
+/// Error: a directory cannot be used.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum StoreError {
-    /// It cannot be read or written.
+    /// A file cannot be read or written.
     #[error("cannot use {}: {error}", path.display())]
     File {
-        /// The file or directory.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// The reason.
+        /// Cause.
         error: io::Error,
     },
-    /// It holds results of something else.
+    /// The directory holds results of another campaign.
     #[error("{} holds other results: {differs}", path.display())]
     #[diagnostic(help("name another directory with --out, or run what made it: {command}"))]
     Foreign {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
         /// Fields that differ, in words.
         differs: String,
-        /// The command that made it.
+        /// Command that made it.
         command: String,
     },
-    /// It holds no results.
+    /// The directory holds no results.
     #[error("{} is no directory of results: {problem}", path.display())]
     #[diagnostic(help("accepted: a directory that `anabranch sweep --out` made, with its manifest.json"))]
     NoResults {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// The fault.
+        /// The problem.
         problem: String,
     },
-    /// Bytes that another process sent are not the part that they should be.
+    /// Bytes from another process are not the expected part.
     #[error("the results {name} of a worker are refused: {problem}")]
     #[diagnostic(help("nothing of them is kept; run the sweep again, with the same build on every machine"))]
     Received {
-        /// The file that they would have become.
+        /// Name of the file for the part.
         name: String,
-        /// The fault.
+        /// The problem.
         problem: String,
     },
     /// A part cannot be read.
     #[error("{} cannot be read: {problem}", path.display())]
     #[diagnostic(help("remove it and run the sweep again: only its conditions are run"))]
     Part {
-        /// The part.
+        /// Path of the part.
         path: PathBuf,
-        /// The fault.
+        /// The problem.
         problem: String,
     },
 }
 
 const MANIFEST: &str = "manifest.json";
-/// Before the names of files that are not whole yet.
+/// Prefix of the names of incomplete files.
 const UNFINISHED: &str = ".unfinished-";
-/// Digits of the campaign's digest in the names of parts.
+/// Number of digits of the campaign's digest in the names of parts.
 const SHORT: usize = 16;
 
-/// Keys of what a part says of itself.
+/// Keys of a part's metadata.
 const FORMAT: &str = "anabranch.format";
 const CAMPAIGN: &str = "anabranch.campaign";
 const BUILD: &str = "anabranch.build";
@@ -149,10 +149,10 @@ const END: &str = "anabranch.end";
 const ROWS: &str = "anabranch.rows";
 
 impl Manifest {
-    /// The version of directories that this program writes and reads.
+    /// Version of directories that this program writes and reads.
     pub const FORMAT: u32 = 1;
 
-    /// Metadata of a part of the campaign; `rows` is the digest of its rows.
+    /// Returns the metadata of a part of the campaign; `rows` is the digest of its rows.
     pub(super) fn of_part(campaign: &str, range: &Range<u64>, rows: String) -> [(&'static str, String); 6] {
         [
             (FORMAT, Self::FORMAT.to_string()),
@@ -164,7 +164,7 @@ impl Manifest {
         ]
     }
 
-    /// In which fields the two differ, with both values where they are short.
+    /// Describes the fields in which the two differ, with both values if they are short.
     fn differences(&self, wanted: &Manifest) -> String {
         let list = |all: &[String]| if all.is_empty() { "none".to_owned() } else { all.join(", ") };
         let names = |all: &Manifest| list(&all.systems.iter().map(|it| it.name.clone()).collect::<Vec<_>>());
@@ -190,10 +190,11 @@ impl Manifest {
 }
 
 impl Store {
-    /// The directory, made if it is not there, for what the manifest says.
+    /// Opens the directory for the campaign of the manifest, or creates it.
     ///
     /// # Errors
-    /// If it cannot be written, or holds results of something else.
+    ///
+    /// If it cannot be written, or holds results of another campaign.
     pub fn open(directory: &Path, manifest: &Manifest) -> Result<Store, StoreError> {
         let broken = |error| StoreError::File { path: directory.to_owned(), error };
         fs::create_dir_all(directory).map_err(broken)?;
@@ -201,7 +202,7 @@ impl Store {
         if !directory.join(MANIFEST).exists() {
             let mut text = serde_json::to_vec_pretty(manifest).expect("numbers and texts have a form in JSON");
             text.push(b'\n');
-            // Another worker may be as early: the first stays.
+            // Another worker may do this at the same time: the first manifest stays.
             store.persist(store.staged(MANIFEST, &text)?, MANIFEST, false)?;
         }
         let held = store.manifest()?;
@@ -215,10 +216,11 @@ impl Store {
         }
     }
 
-    /// A directory that is there, and what it holds.
+    /// Opens an existing directory, and returns its manifest.
     ///
     /// # Errors
-    /// If it is none, or of a format that this program does not know.
+    ///
+    /// If it holds no results, or has a format that this program does not know.
     pub fn existing(directory: &Path) -> Result<(Store, Manifest), StoreError> {
         let store = Store { directory: directory.to_owned() };
         let manifest = store.manifest()?;
@@ -245,9 +247,10 @@ impl Store {
         }
     }
 
-    /// The parts of the campaign with this digest.
+    /// Returns the parts of the campaign with this digest.
     ///
     /// # Errors
+    ///
     /// If the directory cannot be read.
     pub fn parts(&self, campaign: &str) -> Result<Parts, StoreError> {
         let broken = |error| StoreError::File { path: self.directory.clone(), error };
@@ -275,17 +278,19 @@ impl Store {
     /// Keeps a part under its name.
     ///
     /// # Errors
+    ///
     /// If it cannot be written.
     pub fn keep(&self, campaign: &str, range: &Range<u64>, bytes: &[u8]) -> Result<(), StoreError> {
         let name = part_name(campaign, range);
         self.persist(self.staged(&name, bytes)?, &name, true)
     }
 
-    /// Keeps the bytes of a part that another process has made, once they are found to be that: all rows of these
-    /// conditions, as they were written, of this campaign.
+    /// Keeps the bytes of a part from another process after a check: all rows of these conditions, unchanged, of this
+    /// campaign.
     ///
     /// # Errors
-    /// If they are something else, or cannot be written. Nothing is kept then.
+    ///
+    /// If they are not that part, or cannot be written. They are then not kept.
     pub fn receive(&self, campaign: &str, range: &Range<u64>, bytes: &[u8]) -> Result<(), StoreError> {
         let name = part_name(campaign, range);
         let file = self.staged(&name, bytes)?;
@@ -306,10 +311,10 @@ impl Store {
         self.persist(file, &name, true)
     }
 
-    /// A file of these bytes under another name, which goes with the value.
+    /// Writes a temporary file of these bytes, which is deleted with the value.
     fn staged(&self, name: &str, bytes: &[u8]) -> Result<NamedTempFile, StoreError> {
         let broken = |error| StoreError::File { path: self.directory.join(name), error };
-        // Less what the process's umask takes away: others may be there to read it.
+        // The process's umask applies: others may be there to read it.
         let mode = fs::Permissions::from_mode(0o666);
         let mut builder = tempfile::Builder::new();
         let mut file = builder.prefix(UNFINISHED).permissions(mode).tempfile_in(&self.directory).map_err(broken)?;
@@ -327,14 +332,15 @@ impl Store {
                 _ => {}
             },
         }
-        // The name is safe when the directory is; some file systems cannot say so.
+        // Syncing the directory makes the name durable; some file systems do not support it.
         let _ = File::open(&self.directory).and_then(|directory| directory.sync_all());
         Ok(())
     }
 
-    /// Calls `each` with the rows of every condition that the parts have, in order, each condition once.
+    /// Calls `each` with the rows of every condition in the parts, in order, each condition once.
     ///
     /// # Errors
+    ///
     /// If a part cannot be read.
     pub fn read(&self, parts: &Parts, each: &mut dyn FnMut(&[Row])) -> Result<(), StoreError> {
         let mut next = 0;
@@ -353,7 +359,7 @@ impl Store {
         Ok(())
     }
 
-    /// The columns of its parts, as the manifest has them.
+    /// Returns the columns of its parts, as described in the manifest.
     pub fn layout(manifest: &Manifest) -> Layout {
         let kind = |axis: &AxisInfo| if axis.unit.is_some() { Kind::Number } else { Kind::Text };
         Layout {
@@ -366,7 +372,7 @@ impl Store {
 }
 
 impl Parts {
-    /// The stretches of the range that no part has.
+    /// Returns the parts of the range that are missing.
     pub fn missing(&self, range: &Range<u64>) -> Vec<Range<u64>> {
         let mut missing = Vec::new();
         let mut next = range.start;
@@ -396,7 +402,7 @@ fn open(path: &Path) -> Result<Reader, String> {
     Reader::open(file).map_err(|error| format!("it is cut off or no Parquet file ({error})"))
 }
 
-/// The range of a part of this campaign.
+/// Returns the range of a part of this campaign.
 fn of_part(reader: &Reader, campaign: &str) -> Result<Range<u64>, String> {
     let said = |key| reader.said(key).ok_or_else(|| "it is no part of a sweep".to_owned());
     if said(FORMAT)? != Manifest::FORMAT.to_string() {
@@ -412,7 +418,7 @@ fn of_part(reader: &Reader, campaign: &str) -> Result<Range<u64>, String> {
     }
 }
 
-/// All rows of a part, which must be those that were written.
+/// Reads all rows of a part, and checks their digest.
 fn rows(path: &Path) -> Result<Vec<Row>, String> {
     let reader = open(path)?;
     let in_words = |error: ParquetError| error.to_string();

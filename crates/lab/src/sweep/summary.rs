@@ -1,5 +1,4 @@
-//! Summary of the rows of a sweep, read condition by condition: of each condition it keeps one or two numbers per
-//! system, and no row.
+//! Summary of the rows of a sweep. It reads condition by condition, and keeps one or two numbers per system of each.
 
 use super::axis::AxisInfo;
 use super::row::{Row, RowDigest};
@@ -12,12 +11,12 @@ use crate::statistic::Cell;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Systems over the conditions of a sweep, the one nearest to the best first.
+/// Summary of a sweep: the systems, the one nearest to the best first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// `sweep`, or what else made the directory.
+    /// Kind of campaign that made the directory, such as `sweep`.
     pub kind: String,
-    /// The command that began it.
+    /// Command that began it.
     pub command: String,
     /// Version and build that made the runs.
     pub made_by: String,
@@ -25,47 +24,48 @@ pub struct Summary {
     pub digest: String,
     /// Number of conditions.
     pub conditions: u64,
-    /// Number of them that have been run.
+    /// Number of conditions that have been run.
     pub done: u64,
-    /// Rows, which are runs.
+    /// Number of rows, one per run.
     pub rows: u64,
-    /// SHA-256 of all rows in order: alike for alike results, however they came about.
+    /// SHA-256 of all rows in order: equal for equal results, however the work was divided.
     pub rows_digest: String,
     /// Settings that vary.
     pub axes: Vec<AxisInfo>,
-    /// The systems.
+    /// Results of the systems.
     pub standings: Vec<Standing>,
-    /// The first two axes, if there are two.
+    /// Heat map of the first two axes, if there are two.
     pub heat: Option<HeatMap>,
     /// Number of runs that broke.
     pub failures: u64,
-    /// The first of them.
+    /// First runs that broke.
     pub failed: Vec<Failed>,
     /// Files that do not count, each with the reason.
     pub set_aside: Vec<(String, String)>,
 }
 
-/// A system over all conditions in which no run broke.
+/// Results of a system over all conditions in which no run broke.
 #[derive(Clone, Debug, Serialize)]
 pub struct Standing {
-    /// 1 is the best.
+    /// Rank, from 1 for the best.
     pub rank: usize,
-    /// Its name, with its policy and parameters or its settings.
+    /// Name, with its policy and parameters or its settings.
     #[serde(flatten)]
     pub system: SystemInfo,
-    /// It knows what no host can know, and is no one's best other.
+    /// True for an oracle, which knows more than a host can; it does not count as another system's best other.
     pub oracle: bool,
-    /// Conditions behind these numbers.
+    /// Number of conditions behind these results.
     pub conditions: usize,
     /// Time over that of the best of all others: geometric mean over conditions. `None` without others.
     pub to_best: Option<Ratio>,
-    /// Share of conditions in which it is at most 2 % slower than that.
+    /// Share of conditions in which it is at most 2 % slower than the best of all others.
     pub within_2: Option<Share>,
-    /// The same for 5 %.
+    /// Share of conditions in which it is at most 5 % slower.
     pub within_5: Option<Share>,
-    /// The same for 20 %.
+    /// Share of conditions in which it is at most 20 % slower.
     pub within_20: Option<Share>,
-    /// Ratio below which so many percent of conditions lie, from 0 to 100; to plain TCP if there are no others.
+    /// Percentiles of the ratio over conditions, from 0 to 100: to the best of all others, or to plain TCP if there are
+    /// none.
     pub regret: Vec<f64>,
     /// Time over that of plain TCP on the best single path: geometric mean over conditions.
     pub to_single: Option<Ratio>,
@@ -73,76 +73,76 @@ pub struct Standing {
     pub slower_than_single: Option<Share>,
     /// Bytes sent again on another subflow over bytes sent: mean over conditions.
     pub repeated: f64,
-    /// Runs that did not finish.
+    /// Number of runs that did not finish.
     pub unfinished: usize,
-    /// The conditions with the largest ratios, the largest first.
+    /// Conditions with the largest ratios, the largest first.
     pub worst: Vec<Loss>,
 }
 
-/// A condition in which a system does badly.
+/// Condition in which a system is far behind.
 #[derive(Clone, Debug, Serialize)]
 pub struct Loss {
-    /// Its number.
+    /// Number of the condition.
     pub condition: u64,
-    /// Its scenario.
+    /// Name of its scenario.
     pub scenario: String,
     /// Axes with their values.
     pub at: Vec<(String, String)>,
-    /// Time over that of the best of all others; over plain TCP if there are none.
+    /// Time over that of the best of all others; over that of plain TCP if there are none.
     pub ratio: f64,
-    /// The best other.
+    /// Name of the best other.
     pub best: Option<String>,
-    /// The command that repeats its runs.
+    /// Command that repeats its runs.
     pub command: String,
-    /// The same for the best other.
+    /// Command that repeats the runs of the best other.
     pub best_command: Option<String>,
 }
 
-/// A run that broke.
+/// Run that broke.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failed {
     /// Number of the condition.
     pub condition: u64,
-    /// The system, or the path.
+    /// Name of the system or of the path.
     pub name: String,
-    /// Its seed.
+    /// Seed of the run.
     pub seed: u64,
     /// The reason.
     pub problem: String,
-    /// The command that repeats it.
+    /// Command that repeats the run.
     pub command: String,
 }
 
-/// The geometric mean of the ratio over two axes.
+/// Geometric mean of the ratio over two axes.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeatMap {
-    /// The axes by name, with their units.
+    /// Names of the axes, with their units.
     pub axes: [String; 2],
     /// Names of the cells on each axis.
     pub bins: [Vec<String>; 2],
-    /// By system in the order of the standings.
+    /// Cells by system, in the order of the standings.
     pub cells: Vec<Vec<HeatCell>>,
 }
 
-/// A cell of a heat map that has conditions.
+/// Cell of a heat map that has conditions.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HeatCell {
-    /// Its place on each axis.
+    /// Index on each axis.
     pub at: [usize; 2],
-    /// Geometric mean.
+    /// Geometric mean of the ratio.
     pub ratio: f64,
-    /// Conditions in it.
+    /// Number of conditions in it.
     pub conditions: usize,
 }
 
 /// Number of conditions that are listed as the worst, and of runs that broke.
 const LISTED: usize = 10;
-/// Cells on an axis of a heat map.
+/// Number of cells on an axis of a heat map.
 const BINS: usize = 8;
-/// Values that each have a cell of their own, at most.
+/// Maximum number of values that each have a cell of their own.
 const OWN_CELLS: usize = 12;
 
-/// One system, as far as conditions have been read.
+/// Results of one system in the conditions read so far.
 #[derive(Default)]
 struct Tally {
     to_best: Vec<f64>,
@@ -150,23 +150,25 @@ struct Tally {
     repeated: f64,
     unfinished: usize,
     worst: Vec<Loss>,
-    /// Sum of logarithms and conditions, by cell.
+    /// Sum of logarithms and number of conditions, by cell.
     heat: BTreeMap<[usize; 2], (f64, usize)>,
 }
 
 impl Summary {
-    /// Of the parts of a directory.
+    /// Summarises the parts of a directory.
     ///
     /// # Errors
+    ///
     /// If the directory or a part cannot be read.
     pub fn of(store: &Store, manifest: &Manifest) -> Result<Summary, StoreError> {
         let parts = store.parts(&manifest.digest)?;
         Summary::of_parts(store, manifest, &parts, &mut |_| {})
     }
 
-    /// The same of these parts, with each condition's rows handed to `each` on the way.
+    /// Summarises these parts, and calls `each` with the rows of each condition.
     ///
     /// # Errors
+    ///
     /// If a part cannot be read.
     pub fn of_parts(
         store: &Store,
@@ -270,13 +272,13 @@ impl Tally {
             command: command(n).unwrap_or_default(),
             best_command: score.best.and_then(command),
         };
-        // Behind equal ones: of these the first condition stays in front.
+        // Inserted behind equal ones: of these the first condition stays in front.
         let place = self.worst.partition_point(|other| other.ratio >= ratio);
         self.worst.insert(place, loss);
         self.worst.truncate(LISTED);
     }
 
-    /// Mean logarithm of its ratios, which ranks it.
+    /// Returns the mean logarithm of its ratios, which ranks it.
     fn mean(&self) -> f64 {
         let ratios = if self.to_best.is_empty() { &self.to_single } else { &self.to_best };
         ratios.iter().map(|ratio| libm::log(*ratio)).sum::<f64>() / ratios.len() as f64
@@ -307,21 +309,21 @@ impl Tally {
     }
 }
 
-/// The first two axes cut into cells.
+/// First two axes divided into cells.
 struct Binned {
     names: [String; 2],
     bins: [Bins; 2],
 }
 
 enum Bins {
-    /// A cell for each value.
+    /// One cell for each value.
     Each(Vec<String>),
-    /// Equal parts of the range, or of that of logarithms.
+    /// Equal parts of the range, or of the range of logarithms.
     Equal { low: f64, high: f64, log: bool, unit: String },
 }
 
 impl Binned {
-    /// The first two axes.
+    /// Divides the first two axes.
     fn of(axes: &[AxisInfo]) -> Option<Binned> {
         let [first, second, ..] = axes else { return None };
         let name = |axis: &AxisInfo| match axis.unit.as_deref() {

@@ -1,4 +1,4 @@
-//! Campaigns: what is refused, that chunks, shares and cuts make no difference, and what becomes of a run that breaks.
+//! Tests of campaigns: errors, independence of chunks, shares and interruptions, and runs that break.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -58,13 +58,13 @@ fn digest(store: &Store, campaign: &Campaign) -> String {
     Summary::of(store, &campaign.manifest("sweep", "", "")).unwrap().rows_digest
 }
 
-/// Runs what the store does not have of the range.
+/// Runs the conditions of the range that the store does not have.
 fn work(campaign: &Campaign, store: &Store, range: Range<u64>, jobs: usize, done: &(dyn Fn() + Sync)) {
     let missing = store.parts(campaign.digest()).unwrap().missing(&range);
     campaign.work(store, &missing, &Work::on(jobs, done)).unwrap();
 }
 
-/// Rows of these conditions.
+/// Returns the rows of these conditions.
 fn run(campaign: &Campaign, range: Range<u64>, jobs: usize) -> Vec<Row> {
     campaign.run(range, &Work::on(jobs, &|| ())).unwrap()
 }
@@ -93,7 +93,7 @@ fn conditions_are_the_product_of_axes_and_draws() {
     assert_eq!((metrics[0], metrics.len()), (Some(trial.time_s), 2));
 }
 
-/// Rows of another build are shown as that, whoever reads them.
+/// Rows of another build carry that build, whatever program reads them.
 #[test]
 fn rows_carry_the_build_that_made_them() {
     let campaign = read(SWEEP);
@@ -112,7 +112,7 @@ fn chunks_shares_overlaps_and_cuts_make_no_difference() {
     keep(&campaign, &store, 0..6);
     let whole = digest(&store, &campaign);
 
-    // Two parts of which neither has all that the other has.
+    // Two parts that overlap, neither of which contains the other.
     let lapped = tempfile::tempdir().unwrap();
     let store = Store::open(lapped.path(), &manifest).unwrap();
     keep(&campaign, &store, 0..4);
@@ -122,7 +122,7 @@ fn chunks_shares_overlaps_and_cuts_make_no_difference() {
     let many = tempfile::tempdir().unwrap();
     let store = Store::open(many.path(), &manifest).unwrap();
     work(&campaign, &store, campaign.share(2, 4), 2, &|| ());
-    // Two workers that ran the same conditions, one part within another.
+    // Two workers ran the same conditions: one part lies within another.
     keep(&campaign, &store, 1..4);
     keep(&campaign, &store, 2..3);
     let parts = store.parts(campaign.digest()).unwrap();
@@ -135,7 +135,7 @@ fn chunks_shares_overlaps_and_cuts_make_no_difference() {
     assert_eq!(parts.missing(&(0..6)), [0..1, 3..6]);
     work(&campaign, &store, 0..6, 1, &|| ());
     assert_eq!(digest(&store, &campaign), whole);
-    // What is there is not run again.
+    // Conditions in the store are not run again.
     work(&campaign, &store, 0..6, 1, &|| panic!("nothing is missing"));
 }
 
@@ -148,7 +148,7 @@ fn rows_that_were_changed_are_refused() {
     keep(&campaign, &store, 0..1);
     let path = store.parts(campaign.digest()).unwrap().whole[0].path.clone();
     let bytes = std::fs::read(&path).unwrap();
-    // Another seed in the rows; what the part says of them stays.
+    // Another seed in the rows; the metadata of the part stays.
     rows[0].seed += 1;
     let other = campaign.part(&(0..1), &rows).unwrap();
     let said = |bytes: &[u8]| {
@@ -181,7 +181,7 @@ fn a_directory_of_another_sweep_is_refused_with_what_differs() {
     assert!(Store::existing(empty.path()).unwrap_err().to_string().contains("there is no manifest.json"));
 }
 
-/// All schedulers and this one.
+/// Returns a catalogue of all schedulers and this one.
 fn with(entry: Entry) -> Arc<Catalogue> {
     let mut catalogue = Catalogue::default();
     catalogue.schedulers.add(entry).unwrap();
@@ -207,7 +207,7 @@ fn a_run_that_breaks_is_a_row_and_the_sweep_goes_on() {
     work(&campaign, &store, 0..6, 1, &|| ());
     let summary = Summary::of(&store, &manifest).unwrap();
     assert_eq!((summary.done, summary.rows), (6, 24));
-    // It is asked only where two subflows could send.
+    // The scheduler is asked only when two subflows can send.
     assert!((1..=12).contains(&summary.failures) && summary.standings[0].conditions < 6, "{}", summary.failures);
     let first = &summary.failed[0];
     assert!(first.problem.contains("a scheduler with a bug") && first.command.contains("breaks"), "{first:?}");
@@ -218,7 +218,7 @@ fn a_run_that_breaks_is_a_row_and_the_sweep_goes_on() {
     assert!(problem.contains("it takes more than 50 events"), "{problem}");
 }
 
-/// The interval of 40 kB over a lossy path is wide; without chance there is nothing to repeat.
+/// The interval of 40 kB over a lossy path is wide; without randomness one repetition is enough.
 #[test]
 fn a_condition_is_repeated_until_it_is_known() {
     let rows = |text: &str| run(&read(text), 0..6, 1).iter().filter(|row| row.name == "min-rtt").count();
@@ -261,7 +261,7 @@ fn what_is_wrong_is_refused_at_its_place() {
     assert!(error.contains("did you mean `wlan-lte`?") && quoted == "\"wlan-ltee\"", "{error} {quoted}");
 }
 
-/// Bytes of another process are kept if they are the part that was asked for, and leave no trace otherwise.
+/// Bytes of another process are kept if they are the expected part, and leave no trace otherwise.
 #[test]
 fn a_part_from_elsewhere_is_checked_before_it_is_kept() {
     let campaign = read(SWEEP);
@@ -299,7 +299,7 @@ fn work_that_is_stopped_keeps_whole_chunks_only() {
     assert_eq!(store.parts(campaign.digest()).unwrap(), Parts::default());
 }
 
-/// Sets a flag when it is first asked, and counts how often it is asked.
+/// Scheduler that sets a flag at its first decision, and counts its decisions.
 struct Stops {
     stop: Arc<AtomicBool>,
     asked: Arc<AtomicUsize>,

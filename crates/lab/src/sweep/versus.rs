@@ -1,25 +1,26 @@
-//! The best of several against the best of several others, each chosen on other seeds than it is judged on.
+//! Comparison of the best of several with the best of several others, each chosen on other seeds than those it is
+//! judged on.
 //!
 //! The best in hindsight of many is partly the luckiest. Seeds are therefore split in halves; the best is chosen by the
-//! geometric mean of its times over one half and judged on the other, and then the other way round. Where seeds make no
-//! difference, there is one and no luck.
+//! geometric mean of its times over one half and judged on the other, and then the other way round. A condition that
+//! draws nothing has one seed, and no luck.
 
 use serde::Serialize;
 
-/// A share of conditions.
+/// Share of conditions with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Share {
     /// The share.
     pub share: f64,
-    /// The true share is between this …
+    /// Lower end of the 95 % interval.
     pub low: f64,
-    /// … and this in 95 % of cases (Wilson, *Probable Inference, the Law of Succession, and Statistical Inference*,
+    /// Upper end of the 95 % interval (Wilson, *Probable Inference, the Law of Succession, and Statistical Inference*,
     /// Journal of the American Statistical Association 1927).
     pub high: f64,
 }
 
-/// The logarithm of the ratio of times of the best of `ours` to the best of `theirs`; each is given by the logarithms
-/// of its times, one per seed. `None` if either side has nobody.
+/// Returns the logarithm of the ratio of times of the best of `ours` to the best of `theirs`; each is given by the
+/// logarithms of its times, one per seed. `None` if either side is empty.
 pub(crate) fn versus(ours: &[&[f64]], theirs: &[&[f64]]) -> Option<f64> {
     let seeds = ours.first()?.len();
     let (even, odd): (Vec<usize>, Vec<usize>) = (0..seeds).partition(|seed| seed.is_multiple_of(2));
@@ -32,7 +33,7 @@ pub(crate) fn versus(ours: &[&[f64]], theirs: &[&[f64]]) -> Option<f64> {
     Some(sum / halves.len() as f64)
 }
 
-/// The one with the least mean over these seeds, the first of equals.
+/// Returns the index of the smallest mean over these seeds, the first of equals.
 pub(crate) fn best(all: &[&[f64]], seeds: &[usize]) -> Option<usize> {
     (0..all.len()).min_by(|a, b| mean_over(all[*a], seeds).total_cmp(&mean_over(all[*b], seeds)))
 }
@@ -42,7 +43,7 @@ fn mean_over(logarithms: &[f64], seeds: &[usize]) -> f64 {
 }
 
 impl Share {
-    /// The share of `true`; `None` of nothing.
+    /// Computes the share of `true`; `None` without values.
     pub(crate) fn of(hits: impl Iterator<Item = bool>) -> Option<Share> {
         let (mut n, mut count) = (0.0, 0.0);
         for hit in hits {
@@ -59,7 +60,7 @@ impl Share {
     }
 }
 
-/// The 97.5 % quantile of the normal distribution.
+/// 97.5 % quantile of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
 #[cfg(test)]
@@ -67,7 +68,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Two alike, each lucky on one half: in hindsight by chance one is 1 ahead; judged on the other half it is 1
+    /// Two alike, each lucky on one half: in hindsight one is 1 ahead by chance; judged on the other half it is 1
     /// behind.
     #[test]
     fn luck_does_not_count() {

@@ -1,5 +1,5 @@
-//! The work of one process on a campaign: conditions that no part has yet, in chunks of a few seconds, each kept as a
-//! part when it is through.
+//! Work of one process on a campaign: missing conditions, in chunks of a few seconds, each kept as a part when it is
+//! complete.
 
 use super::campaign::Campaign;
 use super::row::Row;
@@ -9,24 +9,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time that a chunk takes: a kill loses no more, and writing a part takes far less.
+/// Duration of a chunk: a kill loses no more, and writing a part takes far less.
 const CHUNK: Duration = Duration::from_secs(3);
-/// Rows of a part at most: what a process holds in memory.
+/// Maximum number of rows of a part, which a process holds in memory.
 const MOST_ROWS: u64 = 5_000;
 
-/// Means of a piece of work. No row depends on them.
+/// Threads and control of a piece of work. Rows do not depend on them.
 #[derive(Clone, Copy)]
 pub struct Work<'a> {
-    /// Threads to run on; 0 for one per processor.
+    /// Number of threads; 0 for one per processor.
     pub jobs: usize,
-    /// Called after each condition.
+    /// Function called after each condition.
     pub done: &'a (dyn Fn() + Sync),
-    /// Ends the work soon after it became true.
+    /// Flag that ends the work soon after it becomes true.
     pub stop: Option<&'a Arc<AtomicBool>>,
 }
 
 impl<'a> Work<'a> {
-    /// On so many threads, to its end.
+    /// Works on `jobs` threads to the end.
     pub fn on(jobs: usize, done: &'a (dyn Fn() + Sync)) -> Self {
         Work { jobs, done, stop: None }
     }
@@ -38,10 +38,11 @@ impl<'a> Work<'a> {
 
 impl Campaign {
     /// Runs the conditions of `missing` ([`Parts::missing`](super::Parts::missing)) and keeps them in the store, all of
-    /// them unless the work is stopped. Which conditions make a chunk depends on the clock; their rows do not.
+    /// them unless the work is stopped. The division into chunks depends on the clock; the rows do not.
     ///
     /// # Errors
-    /// If the store cannot be read or written. What was kept until then is kept.
+    ///
+    /// If the store cannot be read or written. Parts kept until then stay.
     pub fn work(&self, store: &Store, missing: &[Range<u64>], work: &Work<'_>) -> Result<(), StoreError> {
         let mut pace: Option<Duration> = None;
         for &Range { start, end } in missing {
@@ -58,9 +59,10 @@ impl Campaign {
         Ok(())
     }
 
-    /// Keeps these rows, which are those of the range.
+    /// Keeps the rows of the range.
     ///
     /// # Errors
+    ///
     /// If the store cannot be written.
     pub fn keep(&self, store: &Store, range: &Range<u64>, rows: &[Row]) -> Result<(), StoreError> {
         let path = || std::path::PathBuf::from(format!("{}-{}", range.start, range.end));
@@ -69,7 +71,7 @@ impl Campaign {
         store.keep(self.digest(), range, &bytes)
     }
 
-    /// Number of conditions in a chunk, of which one takes `pace`; a few until that is known.
+    /// Returns the number of conditions in a chunk, if one takes `pace`; a few while that is unknown.
     pub fn chunk(&self, pace: Option<Duration>, jobs: usize) -> u64 {
         let seeds = if self.repeat.until.is_some() { self.repeat.most } else { self.repeat.count };
         let rows = (self.systems.len() * seeds).max(1) as u64;

@@ -63,7 +63,7 @@ fn policies_change_hands_in_the_course_of_a_run() {
     assert_eq!((spec.switches.len(), spec.network.changes.len()), (6, 1));
     assert!(matches!(spec.switches[1].switch, Switch::Congestion(_)));
     assert_eq!(spec.switches[4].host, Some(anabranch_sim::Host::Client));
-    // They move with everything else.
+    // The switches move with all other changes.
     assert_eq!(spec.switches[5].at, spec.network.changes[0].at);
     assert!(spec.switches[0].at >= Duration::from_secs(3));
     for (wrong, said) in [
@@ -78,8 +78,7 @@ fn policies_change_hands_in_the_course_of_a_run() {
     }
 }
 
-/// An ACK path is named as the scenario names it, moves ACKs between hosts that both can, and changes hands in the
-/// course of a run.
+/// An ACK path is named as in the scenario, moves ACKs between hosts that both support it, and changes during a run.
 #[test]
 fn an_ack_path_may_be_named() {
     let scenario = |host: &str, more: &str| read(&format!("{PATHS}[host]\n{host}\n{more}{BULK}"));
@@ -110,7 +109,7 @@ fn an_ack_path_may_be_named() {
     assert!(unknown.help().unwrap().contains("`lte`"), "{:?}", unknown.help());
 }
 
-/// Connections begin where the client's policy has it, which a change can replace for those to come.
+/// Connections begin on the path that the client's policy chooses; a change can replace the policy for later ones.
 #[test]
 fn a_first_path_may_be_named() {
     const SLOW: &str = "[path.slow]\nrate = \"20mbit\"\ndelay = \"150ms\"\n";
@@ -126,7 +125,7 @@ fn a_first_path_may_be_named() {
     assert_eq!(times("[client]\nfirst-path = \"as-listed\"\n"), [true; 3]);
     assert_eq!(times("[host]\nprofile = \"linux\"\n"), [true; 3]);
     assert_eq!(times("[host]\nprofile = \"linux\"\n[client]\nfirst-path = \"raced\"\n"), [false; 3]);
-    // The first answers before the second is asked; its join shows that that is faster.
+    // The first path answers before the second is tried; its join shows that the second is faster.
     assert_eq!(times("[host]\nfirst-path = { name = \"raced\", delay = 320 }\n"), [true, false, false]);
     let later = "[host]\nprofile = \"linux\"\n[[change]]\nat = \"1s\"\nfirst-path = \"lowest-rtt\"\n";
     assert_eq!(times(later), [true, false, false]);
@@ -135,7 +134,7 @@ fn a_first_path_may_be_named() {
     assert_eq!(wrong("{ name = \"raced\", delay = -1 }").to_string(), "`raced.delay` is -1");
 }
 
-/// Policies of our own profile; those modelled on others keep theirs.
+/// Our own profile has policies of its own; profiles modelled on other stacks keep theirs.
 #[test]
 fn a_profile_brings_its_policies() {
     let policies = |hosts: &str| {
@@ -151,7 +150,7 @@ fn a_profile_brings_its_policies() {
     }
 }
 
-/// On one path there is nowhere else to begin, and nobody to send a copy: no event differs from those of `linux`.
+/// With one path there is no other to begin on or to send a copy over: all events are those of `linux`.
 #[test]
 fn with_one_path_the_profile_makes_no_difference() {
     const ONE: &str = "[path.only]\nrate = \"10mbit\"\ndelay = \"20ms\"\nloss = \"2%\"\nqueue = \"30p\"\n";

@@ -1,4 +1,4 @@
-//! Grades: from an effect and how well it is known to a verdict.
+//! Grades: verdicts from an effect and its uncertainty.
 
 use super::super::claim::{Relation, Side};
 use super::super::result::Verdict;
@@ -6,13 +6,13 @@ use super::WORTH_A_WORD;
 use super::counts;
 use crate::stats::Estimate;
 
-/// A system that is above the one before it by this much \[%\], of which the paper says that it stands to it so.
+/// Grades the excess of a system over the one before it \[%\] against the relation that the paper states.
 pub(super) fn relation(relation: Relation, difference: &Estimate, margin: Option<f64>) -> Verdict {
     match relation {
         Relation::Less => sign(difference, margin.unwrap_or(WORTH_A_WORD)),
         Relation::NotMore => match difference.mean >= -margin.unwrap_or(WORTH_A_WORD) {
             true => Verdict::Reproduced,
-            // A single run shows nothing, and what does not count contradicts nothing.
+            // A single run shows nothing, and a difference that does not count contradicts nothing.
             false if difference.half.is_none() => Verdict::NotSignificant,
             false if counts(difference) => Verdict::Opposite,
             false => Verdict::Reproduced,
@@ -21,7 +21,7 @@ pub(super) fn relation(relation: Relation, difference: &Estimate, margin: Option
     }
 }
 
-/// A difference that should be above zero.
+/// Grades a difference that should be above zero.
 pub(super) fn sign(difference: &Estimate, margin: f64) -> Verdict {
     match difference.mean {
         _ if !counts(difference) => Verdict::NotSignificant,
@@ -32,7 +32,7 @@ pub(super) fn sign(difference: &Estimate, margin: f64) -> Verdict {
     }
 }
 
-/// A difference that should not be.
+/// Grades a difference that should be zero.
 pub(super) fn flat(difference: &Estimate, margin: Option<f64>) -> Verdict {
     match difference.mean.abs() <= margin.unwrap_or(ALIKE) {
         true => Verdict::Reproduced,
@@ -41,14 +41,14 @@ pub(super) fn flat(difference: &Estimate, margin: Option<f64>) -> Verdict {
     }
 }
 
-/// A number that should lie between two, give or take `within`. A change has a sign, which must be the stated one.
+/// Grades a number that should lie between two, with the tolerance `within`. A change must have the stated sign.
 pub(super) fn number(estimate: &Estimate, [low, high]: [f64; 2], within: f64, is_change: bool) -> Verdict {
     let half = estimate.half.unwrap_or(0.0);
     let near = estimate.mean >= low - within && estimate.mean <= high + within;
-    // An interval that is wide meets anything; it says something only if it is as narrow as a tenth of the number.
+    // A wide interval contains anything; it counts only if it is as narrow as a tenth of the number.
     let narrow = half <= within.max(0.1 * low.abs().max(high.abs()));
     let meets = narrow && estimate.mean + half >= low && estimate.mean - half <= high;
-    // Of a range the end on our side; across zero the one with our sign.
+    // The stated number is the end of the range on our side, or across zero the end with our sign.
     let stated = match estimate.mean {
         mean if mean < low => low,
         _ => high,
@@ -62,7 +62,7 @@ pub(super) fn number(estimate: &Estimate, [low, high]: [f64; 2], within: f64, is
     }
 }
 
-/// A number that should lie on one side of another.
+/// Grades a number that should lie on one side of a bound.
 pub(super) fn bound(estimate: &Estimate, side: Side, bound: f64) -> Verdict {
     let above = if side == Side::AtLeast { estimate.mean - bound } else { bound - estimate.mean };
     match size(estimate.mean, bound) {
@@ -73,7 +73,7 @@ pub(super) fn bound(estimate: &Estimate, side: Side, bound: f64) -> Verdict {
     }
 }
 
-/// Weaker or stronger than stated, within a factor of two.
+/// Grades a number as weaker or stronger than stated, within a factor of two.
 fn size(ours: f64, stated: f64) -> Option<Verdict> {
     match ours / stated {
         ratio if (0.5..=1.0).contains(&ratio) => Some(Verdict::Weaker),
@@ -82,7 +82,7 @@ fn size(ours: f64, stated: f64) -> Option<Verdict> {
     }
 }
 
-/// Systems that differ by less than this are alike \[%\].
+/// Maximum difference of systems that are alike \[%\].
 const ALIKE: f64 = 5.0;
 
 #[cfg(test)]
@@ -93,8 +93,7 @@ mod tests {
         Estimate { n: 30, mean, half: Some(half) }
     }
 
-    /// The grades of a stated -40 %, with a tolerance of 4: what is within, half to twice, the sign alone, noise, the
-    /// contrary.
+    /// Grades of a stated -40 % with a tolerance of 4: within it, half to twice, the sign alone, noise, the opposite.
     #[test]
     fn a_change_is_graded_by_its_size() {
         let grade = |mean, half| number(&estimate(mean, half), [-40.0, -40.0], 4.0, true);

@@ -42,7 +42,7 @@ source = "s"
 metric = "completion-time"
 "#;
 
-/// Results made up by a formula; judged by one statement.
+/// Judges one statement by results made up by a formula.
 fn verdict(statement: &str, result: fn(system: usize, x: f64, seed: u64) -> f64) -> Judged {
     verdict_of(STUDY, statement, result)
 }
@@ -55,7 +55,7 @@ fn verdict_of(study: &str, statement: &str, result: fn(system: usize, x: f64, se
     with_plot(&format!("{study}{statement}\n"), &finished).0
 }
 
-/// Results made up as whole measurements; judged by the one statement of this study, and what its plot shows of them.
+/// Judges the one statement of this study by results made up as whole measurements; returns its plot as well.
 fn with_plot(study: &str, result: &dyn Fn(usize, f64, u64) -> Measured) -> (Judged, Figure) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("study.toml");
@@ -74,7 +74,7 @@ fn with_plot(study: &str, result: &dyn Fn(usize, f64, u64) -> Measured) -> (Judg
     (judge(&study, &table, study.claims().next().unwrap()).unwrap(), figure)
 }
 
-/// Noise that both systems share, and a little that they do not.
+/// Returns noise that both systems share, and a little of their own.
 fn noise(system: usize, seed: u64) -> f64 {
     seed as f64 / 10.0 + if (seed + system as u64).is_multiple_of(2) { 0.01 } else { -0.01 }
 }
@@ -98,7 +98,8 @@ fn a_lead_within_the_noise_is_not_significant() {
     assert_eq!(verdict("order = \"one < two\"", hardly).verdict, Verdict::NotSignificant);
 }
 
-/// At one point both are zero but for rounding, which differs by 100 %; at the others nothing can be told.
+/// At one point both are zero but for rounding, which differs by 100 %; at the others the difference is not
+/// significant.
 #[test]
 fn rounding_errors_decide_nothing() {
     let rounded = |system: usize, x: f64, seed: u64| match (x as u64, system) {
@@ -113,8 +114,8 @@ fn rounding_errors_decide_nothing() {
     assert_eq!(verdict("order = \"two < one\"", nothing).verdict, Verdict::NotSignificant);
 }
 
-/// Half as much at two small points weighs more than a fifth more at a large one, and the means that are shown say
-/// otherwise.
+/// Half as much at two small points has more weight than a fifth more at a large one, but the displayed means have the
+/// opposite order.
 #[test]
 fn no_order_is_reproduced_against_the_means_that_are_shown() {
     let weighed = |system: usize, x: f64, seed: u64| match (x as u64, system) {
@@ -128,7 +129,7 @@ fn no_order_is_reproduced_against_the_means_that_are_shown() {
     assert!(judged.details.iter().any(|line| line.starts_with("the means are the other way")), "{:?}", judged.details);
 }
 
-/// Twenty percent less at the small points, give or take twice as much, and a little more at the large one.
+/// Twenty percent less at the small points, ± twice as much, and a little more at the large one.
 #[test]
 fn a_difference_within_the_noise_is_no_direction_against_the_means_that_are_shown() {
     let vague = |system: usize, x: f64, seed: u64| match (x as u64, system) {
@@ -157,7 +158,7 @@ fn an_order_at_each_point_fails_where_one_point_fails() {
     assert_eq!(there.verdict, Verdict::Opposite);
 }
 
-/// An average does not make good what counts the other way at most points.
+/// An average does not compensate significant differences the other way at most points.
 #[test]
 fn what_counts_the_other_way_is_opposite() {
     let mostly = |system: usize, x: f64, seed: u64| {
@@ -168,7 +169,7 @@ fn what_counts_the_other_way_is_opposite() {
 
 #[test]
 fn a_number_is_held_against_its_tolerance_or_our_interval() {
-    // The second takes 20 % less, give or take nothing.
+    // The second takes 20 % less, ± 0.
     let less = |system: usize, x: f64, seed: u64| (x + seed as f64) * if system == 0 { 1.0 } else { 0.8 };
     let claim = |value: &str| verdict(&format!("system = \"two\"\nover = \"one\"\n{value}"), less);
     assert_eq!(claim("value = -21").verdict, Verdict::Reproduced);
@@ -218,8 +219,8 @@ fn a_gap_on_the_other_side_is_the_opposite() {
     assert_eq!(trend("trend = \"rises\"\nlead = \"below\""), Verdict::Opposite);
 }
 
-/// Nothing differs but by chance, at the third point for once by more than its own interval: one of three votes, so
-/// that its p-value of 3 % counts three times.
+/// Differences are chance; at the third point one exceeds its own interval. It is one of three votes, so its p-value of
+/// 3 % counts three times.
 #[test]
 fn one_vote_of_many_must_weigh_more() {
     let one_in_many = |system: usize, x: f64, seed: u64| {
@@ -261,7 +262,7 @@ fn without_chance_a_difference_must_be_worth_a_word() {
 
 #[test]
 fn a_wide_interval_meets_no_number() {
-    // 10 % give or take 40.
+    // 10 % ± 40.
     let noisy = |system: usize, _: f64, seed: u64| match system {
         0 => 10.0,
         _ => 11.0 + if seed.is_multiple_of(2) { 6.0 } else { -6.0 },

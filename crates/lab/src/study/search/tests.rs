@@ -1,4 +1,4 @@
-//! Searches over results that a formula makes up, and over real runs.
+//! Searches over results from a formula, and over real runs.
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -57,11 +57,11 @@ fn prepared(text: &str) -> Prepared {
     Prepared::new(Study::load(path.to_str().unwrap()).unwrap(), &Arc::new(Catalogue::default())).unwrap()
 }
 
-/// True if the second system is faster under these alternatives, at this seed.
+/// Function that returns true if the second system is faster under these alternatives, at this seed.
 type Holds = fn(&[&str], u64) -> bool;
 
-/// All results that a search could ask for: the second system is faster by a tenth where `holds` says so, and else
-/// slower.
+/// Returns all results that a search can ask for: the second system is faster by a tenth if `holds` returns true, and
+/// else slower.
 fn made_up(prepared: &Prepared, holds: Holds) -> Journal {
     let (journal, all) = (Journal::in_memory(), &prepared.study.sensitivities);
     for set in (0..=LARGEST).flat_map(|size| compatible(all, size)) {
@@ -85,7 +85,7 @@ fn made_up(prepared: &Prepared, holds: Holds) -> Journal {
     journal
 }
 
-/// The whole study, and how many runs the search made of those that the journal did not have.
+/// Returns the whole study, and the number of new runs that the search made.
 fn searched(prepared: &Prepared, journal: &Journal) -> (StudyResult, usize) {
     let made = AtomicUsize::new(0);
     prepared.run(journal, 1, &|| ()).unwrap();
@@ -108,14 +108,14 @@ fn search_of(text: &str, holds: Holds) -> Search {
 
 #[test]
 fn the_smallest_set_is_found_and_the_number_of_tries_said() {
-    // Of two that each do, both are named; no pair is tried any more.
+    // Two alternatives each reproduce it: both are named, and no pair is tried.
     let search = search_of(STUDY, |set, _| set.contains(&"Reno") || set.contains(&"small buffer"));
     assert_eq!(search.to_string(), "reproduced if “Reno”; or if “small buffer” (4 combinations tried)");
-    // A pair where neither does alone. Sets of three in which it stands are not tried.
+    // A pair reproduces it, where neither does alone. Sets of three that contain the pair are not tried.
     let search = search_of(STUDY, |set, _| set.contains(&"CUBIC") && set.contains(&"small buffer"));
     assert_eq!(search.reproduced().map(Tried::name).collect::<Vec<_>>(), ["“CUBIC” and “small buffer”"]);
     assert!(search.tried.iter().all(|tried| tried.names.len() <= 2) && search.alone().count() == 4);
-    // Three, and no fewer.
+    // Three alternatives reproduce it, and no fewer.
     let search = search_of(STUDY, |set, _| set.contains(&"CUBIC") && set.len() == 3);
     let names = search.reproduced().next().unwrap().names.join(", ");
     assert_eq!(names, "CUBIC, short queue, small buffer");
@@ -155,8 +155,7 @@ fn a_search_is_bounded_and_begins_with_what_came_nearest() {
     assert_eq!(search.to_string(), "not reproduced by any of 6 combinations (of 11)");
     let none = search_of(&STUDY.replace("tries = 4", "tries = 4, combinations = 0"), |_, _| false);
     assert_eq!(none.tried.len(), 4, "each alone is tried in any case");
-    // Alone, a short queue and a small buffer decide nothing, where the others say the contrary: their pair comes
-    // first.
+    // A short queue and a small buffer are undecided alone, where the others show the opposite: their pair comes first.
     let search = search_of(&bounded, |set, seed| match set {
         ["short queue"] | ["small buffer"] => seed % 2 == 0,
         ["short queue", "small buffer"] => true,
@@ -166,7 +165,7 @@ fn a_search_is_bounded_and_begins_with_what_came_nearest() {
     assert!(search.to_string().ends_with("(5 combinations tried)"), "{search}");
 }
 
-/// Four repetitions say yes, twelve do not.
+/// Four repetitions reproduce it, twelve do not.
 #[test]
 fn what_a_few_repetitions_reproduce_must_hold_with_all() {
     let search = search_of(STUDY, |set, seed| set == ["Reno"] && seed <= 4);
