@@ -67,7 +67,10 @@ fn any_of<T: Kind + ?Sized>(table: &Table<T>) -> Value {
     let names: Vec<&str> = table.names().collect();
     let choices = [json!({ "enum": names })].into_iter().chain(table.entries().iter().map(one));
     json!({
-        "description": format!("A {} by name, or a table with its name and parameters; see `anabranch list`.", table.kind()),
+        "description": format!(
+            "A {} by name, or a table with its name and parameters; see `anabranch list`.",
+            table.kind(),
+        ),
         "anyOf": choices.collect::<Vec<_>>(),
     })
 }

@@ -198,8 +198,8 @@ fn every_citation_has_an_entry_and_every_entry_is_cited() {
         for at in dead_ends(&flat.text) {
             let line = flat.line(at);
             faults.push(format!(
-                "{path}:{line}: cites a document that is not in the repository; name the RFC, the paper's section or the \
-                 kernel's function, or give the matter an entry in {REGISTER}"
+                "{path}:{line}: cites a document that is not in the repository; name the RFC, the paper's section or \
+                 the kernel's function, or give the matter an entry in {REGISTER}"
             ));
         }
         for (at, label) in labels(&flat.text) {

@@ -55,7 +55,10 @@ impl JsonSchema for ReceiveBuffer {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let size = generator.subschema_for::<Unit<Bytes>>();
         let tuned = generator.subschema_for::<TunedBuffer>();
-        json_schema!({ "description": "A size (\"256KiB\"), or a table with where it begins and how far it grows.", "anyOf": [size, tuned] })
+        json_schema!({
+            "description": "A size (\"256KiB\"), or a table with the initial and the maximum size.",
+            "anyOf": [size, tuned],
+        })
     }
 }
 

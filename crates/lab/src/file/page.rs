@@ -51,7 +51,9 @@ impl JsonSchema for PageSource {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let table = generator.subschema_for::<PageTable>();
         json_schema!({
-            "description": "A site (google, wikipedia, instagram, amazon, theguardian), the name of a HAR (\"x.har\") or of a dependency graph of WProf or Epload (\"x.json\") relative to the scenario, or a table to generate a page from.",
+            "description": "A site (google, wikipedia, instagram, amazon, theguardian), the name of a HAR (\"x.har\") \
+                            or of a dependency graph of WProf or Epload (\"x.json\") relative to the scenario, or a \
+                            table to generate a page from.",
             "anyOf": [{ "type": "string" }, table]
         })
     }

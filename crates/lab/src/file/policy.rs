@@ -37,7 +37,8 @@ impl JsonSchema for Policy {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A policy by name, with parameters behind a colon (ecf:beta=0.25) or in a table with its name; see `anabranch list`.",
+            "description": "A policy by name, with parameters behind a colon (ecf:beta=0.25) or in a table with its \
+                            name; see `anabranch list`.",
             "anyOf": [
                 { "type": "string" },
                 {

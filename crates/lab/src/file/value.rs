@@ -106,7 +106,8 @@ impl Quantity for Queue {
 
 impl Quantity for Speed {
     const NAME: &'static str = "Speed";
-    const ABOUT: &'static str = "A rate (\"25mbit\") or the name of a trace in mahimahi's format, relative to the scenario file (\"lte.down\").";
+    const ABOUT: &'static str = "A rate (\"25mbit\") or the name of a trace in mahimahi's format, relative to the \
+                                 scenario file (\"lte.down\").";
     const PATTERN: &'static str = r"^.+$";
     fn parse(text: &str) -> Result<Self, Refusal> {
         if text.is_empty() || quantity::is_quantity_like(text) {

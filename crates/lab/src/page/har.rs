@@ -384,7 +384,8 @@ mod tests {
         assert_eq!(said(""), "it has no entries");
         assert_eq!(
             said(&format!("{good}, {}", good.replace("2026-01-31T", "soon "))),
-            "log.entries[1]: `startedDateTime` is \"soon 12:00:00.000Z\"; accepted is a time like 2026-01-31T12:00:00.000Z"
+            "log.entries[1]: `startedDateTime` is \"soon 12:00:00.000Z\"; accepted is a time like \
+             2026-01-31T12:00:00.000Z"
         );
         assert_eq!(
             said(&format!("{good}, {}", good.replace("2026", "2027"))),

@@ -33,7 +33,8 @@ pub(super) fn workloads(
     let all: Vec<Workload> = all.collect::<Result<_, _>>()?;
     let under_test = |w: &Workload| !matches!(w, Workload::Udp { .. } | Workload::Tcp { .. });
     if !all.iter().any(under_test) {
-        let help = "accepted: at least one [[workload]] with kind = \"bulk\", \"files\", \"bursts\", \"web\" or \"interactive\"";
+        let help = "accepted: at least one [[workload]] with kind = \"bulk\", \"files\", \"bursts\", \"web\" or \
+                    \"interactive\"";
         let span = file.workload.first().map(|at| at.span.clone());
         return Err(Problem { span, problem: "the hosts under test send nothing".into(), help: Some(help.into()) });
     }

@@ -12,7 +12,8 @@ use anabranch_units::{Bytes, Rate};
 mod policies;
 mod workloads;
 
-const PATHS: &str = "[path.wlan]\nrate = \"25mbit\"\ndelay = \"10ms\"\n[path.lte]\ndown = \"lte.down\"\nup = \"5mbit\"\nrtt = \"60ms\"\n";
+const PATHS: &str = "[path.wlan]\nrate = \"25mbit\"\ndelay = \"10ms\"\n\
+                     [path.lte]\ndown = \"lte.down\"\nup = \"5mbit\"\nrtt = \"60ms\"\n";
 const BULK: &str = "[[workload]]\nkind = \"bulk\"\nduration = \"5s\"\n";
 
 fn read_with(text: &str, sets: &[&str]) -> Result<Scenario, ScenarioError> {

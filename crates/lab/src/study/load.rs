@@ -359,7 +359,8 @@ fn find(all: &[super::shipped::Shipped], name: &str) -> Option<&'static str> {
 fn is_scenario(name: &str) -> ScenarioError {
     let word = crate::in_shell(name);
     let help = format!(
-        "a scenario runs with `anabranch run {word}` or `anabranch compare {word}`; docs/studies.md says what a study has"
+        "a scenario runs with `anabranch run {word}` or `anabranch compare {word}`; docs/studies.md says what a \
+         study has"
     );
     ScenarioError::plain(format!("`{name}` is a scenario, not a study"), Some(help))
 }

@@ -32,8 +32,8 @@ pub const PAPERS: &[Paper] = &[
     Paper {
         key: "lowlat",
         name: "LOWLAT",
-        citation: "P. Hurtig, K.-J. Grinnemo, A. Brunstrom, S. Ferlin, Ö. Alay, N. Kuhn. Low-Latency Scheduling in MPTCP. \
-                   IEEE/ACM Transactions on Networking 27(1), 2019.",
+        citation: "P. Hurtig, K.-J. Grinnemo, A. Brunstrom, S. Ferlin, Ö. Alay, N. Kuhn. Low-Latency Scheduling in \
+                   MPTCP. IEEE/ACM Transactions on Networking 27(1), 2019.",
         belief: include_str!("../../../../studies/lowlat/paper.txt"),
     },
     Paper {
@@ -46,15 +46,15 @@ pub const PAPERS: &[Paper] = &[
     Paper {
         key: "acksp",
         name: "ACKSP",
-        citation: "J. Cheng, J. Hwang, A. Tang. Acceleration of Multipath TCP by Letting ACKs Take the Shortest Path. IEEE \
-                   Sarnoff Symposium 2019.",
+        citation: "J. Cheng, J. Hwang, A. Tang. Acceleration of Multipath TCP by Letting ACKs Take the Shortest Path. \
+                   IEEE Sarnoff Symposium 2019.",
         belief: include_str!("../../../../studies/acksp/paper.txt"),
     },
     Paper {
         key: "rbp",
         name: "RBP",
-        citation: "J. Han, K. Xue, H. Yue, P. Hong, N. Yu, F. Li. Receive Buffer Pre-division Based Flow Control for MPTCP. \
-                   2017.",
+        citation: "J. Han, K. Xue, H. Yue, P. Hong, N. Yu, F. Li. Receive Buffer Pre-division Based Flow Control for \
+                   MPTCP. 2017.",
         belief: include_str!("../../../../studies/rbp/paper.txt"),
     },
 ];

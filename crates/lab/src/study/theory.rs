@@ -83,7 +83,8 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "acksp-reno-slope",
-        about: "ACKSP Eq. (6) with the factor that its second term lacks: change of the improvement under Reno [% per ms of d1] over d1/d0",
+        about: "ACKSP Eq. (6) with the factor that its second term lacks: change of the improvement under Reno \
+                [% per ms of d1] over d1/d0",
         parameters: TWO,
         value: |ratio, given| {
             let ([zero, one], _) = two_paths(ratio, given, TWO)?;
@@ -98,7 +99,8 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "acksp-lia-standard",
-        about: "ACKSP Eq. (12): throughput of LIA or OLIA, taken as that of the best path [bit/s], over d1/d0, ACKs on their own paths",
+        about: "ACKSP Eq. (12): throughput of LIA or OLIA, taken as that of the best path [bit/s], over d1/d0, ACKs on \
+                their own paths",
         parameters: SIZED,
         value: |ratio, given| Some(largest(&rates(ratio, given, SIZED, false)?)),
     },
@@ -110,7 +112,8 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "acksp-lia",
-        about: "ACKSP Eqs. (14), (15): improvement under LIA or OLIA, taken as the best path [%], over d1/d0, all ACKs on path `via`",
+        about: "ACKSP Eqs. (14), (15): improvement under LIA or OLIA, taken as the best path [%], over d1/d0, all ACKs \
+                on path `via`",
         parameters: TWO,
         value: |ratio, given| {
             let (paths, via) = two_paths(ratio, given, TWO)?;
@@ -119,7 +122,8 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "acksp-lia-bound",
-        about: "ACKSP Eq. (16): what the improvement under LIA or OLIA cannot exceed [%], over d1/d0, ACKs on the first path",
+        about: "ACKSP Eq. (16): what the improvement under LIA or OLIA cannot exceed [%], over d1/d0, ACKs on the \
+                first path",
         parameters: &[],
         value: |ratio, _| {
             let ratio = positive(ratio)?;
@@ -128,7 +132,8 @@ pub const CURVES: &[Curve] = &[
     },
     Curve {
         name: "lowlat-burst-fast",
-        about: "LOWLAT section II-C: time of a burst [s] over its segments, all on path 1, whose window doubles each round trip",
+        about: "LOWLAT section II-C: time of a burst [s] over its segments, all on path 1, whose window doubles \
+                each round trip",
         parameters: BURST,
         value: |segments, given| {
             let (window, rtt) = (positive(read(given, BURST, "window")?)?, positive(read(given, BURST, "rtt1")?)?);

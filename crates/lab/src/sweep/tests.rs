@@ -85,7 +85,8 @@ fn conditions_are_the_product_of_axes_and_draws() {
     assert_eq!(losses[..3], losses[3..], "the same draws at each value");
     assert!(rows.iter().all(|row| row.result.is_ok()));
     let command = format!(
-        "anabranch run test.toml --seed 1 --set 'path.b.delay=\"5ms\"' --set 'path.a.loss=\"{}%\"' --set 'host.scheduler=\"min-rtt\"'",
+        "anabranch run test.toml --seed 1 --set 'path.b.delay=\"5ms\"' --set 'path.a.loss=\"{}%\"' --set \
+         'host.scheduler=\"min-rtt\"'",
         losses[0]
     );
     assert_eq!(rows[0].command, command);

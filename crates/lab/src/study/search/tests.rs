@@ -185,7 +185,8 @@ fn statements_share_the_runs_of_a_search() {
     };
     let few = STUDY.replace("full = 12", "full = 2").replace("tries = 4", "tries = 2, combinations = 5");
     let never = few.replace("order = \"two < one\"", "system = \"two\"\nat-least = 1000");
-    let second = "[[statement]]\ntext = \"never\"\nsource = \"s\"\nmetric = \"completion-time\"\nsystem = \"one\"\nat-least = 1000\n";
+    let second = "[[statement]]\ntext = \"never\"\nsource = \"s\"\nmetric = \"completion-time\"\n\
+                  system = \"one\"\nat-least = 1000\n";
     let both = never.replace("[[sensitivity]]\nname = \"Reno\"", &format!("{second}[[sensitivity]]\nname = \"Reno\""));
     let (made, one) = runs(&never);
     let (made_for_two, two) = runs(&both);
