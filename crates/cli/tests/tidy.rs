@@ -6,17 +6,11 @@
 //!   indentation.
 //! - A paragraph of a comment is filled: the first word of a line does not fit the line before.
 //! - A source file has at most 700 lines.
-//!
-//! Folders in [`NOT_YET`] have offences left, whose number may only fall.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-
-/// Numbers of offences left by folder, in the order of [`Rule::ALL`]. Lower a number when offences are removed, and
-/// remove the folder when none is left.
-const NOT_YET: &[(&str, [usize; 4])] = &[("crates/lab", [278, 110, 2, 0])];
 
 /// Words that begin a riddle rather than a description.
 const RIDDLES: [&str; 8] = ["What", "How", "Where", "Who", "Which", "Whether", "Whose", "Nothing"];
@@ -35,8 +29,6 @@ enum Rule {
 }
 
 impl Rule {
-    const ALL: [Rule; 4] = [Rule::Opening, Rule::Width, Rule::Filling, Rule::Length];
-
     fn remedy(self) -> &'static str {
         match self {
             Rule::Opening => "begin with a verb in the third person (\"Returns\", \"Sets\") or a noun",
@@ -64,46 +56,25 @@ fn sources_are_tidy() {
     }
     assert!(files.len() > 500, "{} source files below {}", files.len(), root.display());
 
-    let mut found: BTreeMap<(String, Rule), Vec<String>> = BTreeMap::new();
+    let mut found: BTreeMap<Rule, Vec<String>> = BTreeMap::new();
     for path in &files {
         let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
         for Offence { line, rule, what } in offences(&std::fs::read_to_string(path).unwrap()) {
-            found.entry((folder(name), rule)).or_default().push(format!("{name}:{line}: {what}"));
+            found.entry(rule).or_default().push(format!("{name}:{line}: {what}"));
         }
     }
-    let report = judge(&found, NOT_YET);
+    let report = report(&found);
     assert!(report.is_empty(), "\n{report}");
 }
 
-/// Compares the offences found with those that are left to do; empty if all is well.
-fn judge(found: &BTreeMap<(String, Rule), Vec<String>>, not_yet: &[(&str, [usize; 4])]) -> String {
+/// Lists the offences by rule, each with its remedy; empty if there are none.
+fn report(found: &BTreeMap<Rule, Vec<String>>) -> String {
     let mut report = String::new();
-    let left = |folder: &str, rule: Rule| {
-        not_yet.iter().find(|(name, _)| *name == folder).map_or(0, |(_, counts)| counts[rule as usize])
-    };
-    for ((folder, rule), lines) in found {
-        let left = left(folder, *rule);
-        if lines.len() > left {
-            let known = if left > 0 { format!(", where {left} were left") } else { String::new() };
-            writeln!(report, "{folder}: {} offences{known}; {}:", lines.len(), rule.remedy()).unwrap();
-            lines.iter().for_each(|line| writeln!(report, "  {line}").unwrap());
-        }
-    }
-    for (folder, counts) in not_yet {
-        for rule in Rule::ALL {
-            let now = found.get(&((*folder).to_owned(), rule)).map_or(0, Vec::len);
-            if now < counts[rule as usize] {
-                writeln!(report, "{folder}: {rule:?} {now}; lower {} in NOT_YET", counts[rule as usize]).unwrap();
-            }
-        }
+    for (rule, lines) in found {
+        writeln!(report, "{} offences; {}:", lines.len(), rule.remedy()).unwrap();
+        lines.iter().for_each(|line| writeln!(report, "  {line}").unwrap());
     }
     report
-}
-
-/// Returns `crates/NAME` or the first folder of a path.
-fn folder(name: &str) -> String {
-    let parts = if name.starts_with("crates/") { 2 } else { 1 };
-    name.split('/').take(parts).collect::<Vec<_>>().join("/")
 }
 
 /// Collects the Rust files below `folder` in the order of names, without build directories.
@@ -362,14 +333,9 @@ fn long_files_are_found() {
 }
 
 #[test]
-fn numbers_left_may_only_fall() {
-    let found = |count: usize| {
-        let lines = (1..=count).map(|line| format!("crates/x/src/lib.rs:{line}: ///")).collect();
-        BTreeMap::from([(("crates/x".to_owned(), Rule::Width), lines)])
-    };
-    let left: &[(&str, [usize; 4])] = &[("crates/x", [0, 2, 0, 0])];
-    assert_eq!(judge(&found(2), left), "");
-    assert!(judge(&found(3), left).contains("crates/x/src/lib.rs:3"));
-    assert!(judge(&found(1), left).contains("lower 2"));
-    assert!(judge(&found(1), &[]).contains("break the line"));
+fn the_report_has_places_and_remedies() {
+    let line = "crates/x/src/lib.rs:3: ///".to_owned();
+    let text = report(&BTreeMap::from([(Rule::Width, vec![line])]));
+    assert!(text.contains("crates/x/src/lib.rs:3") && text.contains("break the line"), "{text}");
+    assert_eq!(report(&BTreeMap::new()), "");
 }
