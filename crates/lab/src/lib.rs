@@ -1,4 +1,4 @@
-//! From a scenario file to results: reads and checks it, makes the runs, and summarises them with their uncertainty.
+//! Lab: reads and checks scenario files, makes their runs, and summarises results with their uncertainty.
 //!
 //! ```text
 //! file::File   the TOML as it is written, strict         ── the JSON schema is made from it

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Run {
     /// Command that repeats the run.
     pub command: String,
-    /// Its measurements.
+    /// Measurements of the run.
     pub measured: Measured,
     /// Outcome of the simulator.
     pub outcome: Outcome,

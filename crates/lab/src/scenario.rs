@@ -391,7 +391,7 @@ fn load_text(at: &At<String>, from_set: bool, read: &ReadTrace<'_>) -> Result<St
     })
 }
 
-/// Delays workloads and changes; links and traces count from zero as before.
+/// Delays workloads, changes and middleboxes; links and traces count from zero as before.
 fn shift(spec: &mut Spec, late: Duration) {
     spec.stop += late;
     for change in &mut spec.network.changes {

@@ -106,10 +106,10 @@ fn on_equal_paths_lates_two_blocks_overlap() {
     }
 }
 
-/// The links of Fig. 11 are full: without competing TCP, twenty files have at least 94 % of what two links of 10 Mbit/s
-/// can carry as payload, whatever the scheduler, so that none can have 6.4 % more goodput than another. What still
-/// differs is how the files share it: each has more than the twentieth part of the links that equal shares would give
-/// it.
+/// The links of Fig. 11 are full: without competing TCP, twenty files have under every scheduler at least 94 % of the
+/// payload that two links of 10 Mbit/s can carry, so that none can have 6.4 % more goodput than another. Schedulers
+/// still differ in the shares of the files: each has more than the twentieth part of the links that equal shares would
+/// give it.
 #[test]
 fn the_links_of_late_fig11_are_full() {
     // Payload of a full segment, 1500 B on the wire: the file takes one segment more than it would with larger ones.
