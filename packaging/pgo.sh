@@ -4,8 +4,8 @@
 #   packaging/pgo.sh            builds target/pgo/dist/anabranch
 #   packaging/pgo.sh --bench    also builds bench's `speed` with the same profile, to measure the gain
 #
-# Three steps: a build that counts, runs that train it, a build that uses the counts. Takes two builds of the
-# profile `dist`, ten minutes on two cores. Needs rustup's component llvm-tools, of the version of the compiler, and says so where it is missing.
+# Three steps: a build that counts, runs that train it, a build that uses the counts. Takes two builds of the profile
+# `dist`, ten minutes on two cores. Needs rustup's component llvm-tools, of the version of the compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -37,7 +37,7 @@ echo "== a build that counts"
 CARGO_TARGET_DIR="$target/counting" PGO_FLAGS="-Cprofile-generate=$counts" \
     cargo build --quiet --profile dist --locked -p anabranch-cli
 
-# What people run: every scheduler over shipped links, long transfers, a page, failing paths, segments as bytes, a capture.
+# Usual work: every scheduler over shipped links, long transfers, a page, failing paths, segments as bytes, a capture.
 echo "== training"
 anabranch="$target/counting/dist/anabranch"
 work="$(mktemp -d)"

@@ -3,8 +3,8 @@
 //!
 //! The subflows have room in turn, as their ACKs come. The slowest one's round ends every 200 decisions and every loss
 //! rate moves a little, which makes LATE forecast and deal out its blocks anew; its figure is amortised over that.
-//! Where subflows are said to move, each ACK changes the SRTT, the window and the loss rate of its subflow, as it does
-//! in life, so that no forecast is asked for twice.
+//! Moving subflows: each ACK changes the SRTT, the window and the loss rate of its subflow, as on a real path, so that
+//! no forecast is asked for twice.
 
 use crate::figure::Spread;
 use anabranch_policy::registry::{Entry, SCHEDULERS};

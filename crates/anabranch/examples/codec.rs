@@ -14,7 +14,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(1000), SubflowSeq::new(0));
     let handshake = Handshake { mss: Some(1460), window_scale: Some(7), sack_permitted: true };
     syn.options.handshake = Some(Box::new(handshake));
-    syn.options.push_mptcp(MpOption::Capable(MpCapable::of_syn()));
+    syn.options.push_mptcp(MpOption::Capable(MpCapable::OFFER));
 
     let mut packet = BytesMut::new();
     emit(&syn, &mut packet)?;

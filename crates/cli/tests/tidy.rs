@@ -1,6 +1,6 @@
 //! Tidy: rules on the text of the sources that neither the compiler nor rustfmt checks.
 //!
-//! - A doc comment begins with a verb or a noun, not with one of [`RIDDLES`].
+//! - A doc comment and each of its paragraphs begin with a verb or a noun, not with one of [`RIDDLES`].
 //! - A line has at most 120 columns. Exempt are string literals that cannot be broken: raw ones, and those without a
 //!   space before the limit; likewise a single long word in a comment. A line of printed text counts without
 //!   indentation.
@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Words that begin a riddle rather than a description.
 const RIDDLES: [&str; 8] = ["What", "How", "Where", "Who", "Which", "Whether", "Whose", "Nothing"];
+/// The opening of the paragraph in which a policy tells its differences from its paper.
+const DIFFERENCES: &str = "Where we differ";
 /// Columns of a line (`max_width` in rustfmt.toml).
 const WIDTH: usize = 120;
 /// Lines of a source file.
@@ -107,8 +109,10 @@ fn offences(text: &str) -> Vec<Offence> {
         }
         let Some(comment) = comment else { continue };
         let begins = before.is_none_or(|before| !before.continues(&comment));
-        let word = comment.text.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-        if begins && comment.is_doc() && RIDDLES.contains(&word) {
+        let text = comment.text.trim_start();
+        let word = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        let opens = begins || before.is_some_and(|before| before.text.is_empty());
+        if opens && comment.is_doc() && RIDDLES.contains(&word) && !text.starts_with(DIFFERENCES) {
             offend(Rule::Opening, line);
         }
         fenced &= !begins;
@@ -293,6 +297,8 @@ fn openings_are_found() {
     assert_eq!(broken("/// What it holds.\nx: u8,\n"), [(1, Rule::Opening)]);
     assert_eq!(broken("//! Whether it rains.\n"), [(1, Rule::Opening)]);
     assert_eq!(broken("    /// Nothing.\n"), [(1, Rule::Opening)]);
+    assert_eq!(broken("/// A sum.\n///\n/// What it is good for.\n"), [(3, Rule::Opening)]);
+    assert_eq!(broken("//! ECF.\n//!\n//! Where we differ: bytes.\n"), []);
     assert_eq!(broken("/// Whatever it is.\n/// How it goes on.\n// What a plain comment says.\n"), []);
     assert_eq!(broken("const TEXT: &str = r#\"\n/// What a string holds.\n\"#;\n"), []);
 }

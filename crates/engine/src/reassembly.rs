@@ -100,8 +100,8 @@ impl Reassembly {
 
     /// Stores what of `payload`, which begins at `start`, is not held yet; answers how many bytes that was.
     ///
-    /// Where that would exceed a limit, what lies beyond the payload makes room for it. If that is not enough the
-    /// payload is refused as a whole: stores nothing and answers `None`.
+    /// Drops data that lies beyond the payload to keep a limit. If that is not enough, it refuses the payload as a
+    /// whole: it stores nothing and returns `None`.
     pub fn insert(&mut self, start: u64, payload: Bytes) -> Option<u64> {
         let stored = self.store(start, payload);
         if let Some(enough) = self.usage.note(self.fragments, self.slab.capacity()) {

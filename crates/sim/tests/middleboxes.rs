@@ -1,7 +1,7 @@
 //! Effects of each middlebox: data intact or an honest error, the reaction of RFC 8684, and its reason counted.
 //!
-//! Nothing here tests that bytes are the right ones: every run does, and panics if one is not (see `pattern`), except
-//! where a middlebox alters payload; then [`Outcome::altered_bytes`] says how many.
+//! Every run checks each byte itself, and panics if one is wrong (see `pattern`). Exceptions are runs in which a
+//! middlebox alters payload; then [`Outcome::altered_bytes`] says how many.
 #![allow(clippy::unwrap_used)]
 
 mod common;

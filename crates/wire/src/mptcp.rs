@@ -88,23 +88,6 @@ pub struct MpCapable {
 }
 
 impl MpCapable {
-    /// Returns the form of a SYN: version 1 with HMAC-SHA256, no keys.
-    pub fn of_syn() -> Self {
-        MpCapable {
-            version: 1,
-            checksum_required: false,
-            extensibility: false,
-            no_join_to_source: false,
-            other_flags: 0,
-            hmac_sha256: true,
-            sender_key: None,
-            receiver_key: None,
-            data: None,
-        }
-    }
-}
-
-impl MpCapable {
     /// Default offer of a SYN: version 1 with HMAC-SHA256, no keys, no other flag.
     pub const OFFER: MpCapable = MpCapable {
         version: 1,

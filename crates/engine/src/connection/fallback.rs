@@ -213,7 +213,7 @@ impl Connection {
                 | FallbackReason::ChecksumFailed
                 | FallbackReason::PeerFailed
         );
-        if let (true, Some(_), Some(subflow)) = (told, self.keys.remote, self.subflows.first_mut()) {
+        if let (true, Some(_), Some(subflow)) = (told, self.keys.remote, self.subflows.first()) {
             let due = Infinite::Due { after: subflow.tx.recovery.snd_nxt(), from: self.sender.outgoing.una };
             if let Some(fallback) = self.life.fallback_mut() {
                 fallback.infinite = due;

@@ -1,7 +1,7 @@
 //! Segments become smaller where a path carries no larger ones.
 //!
-//! What was sent stays recorded as it left; a record that is too large now is repeated in parts, with the mapping of
-//! the whole and under the same sequence numbers.
+//! Sent segments stay recorded as they left. One that is too large now is repeated in parts, with the mapping of the
+//! whole and under the same sequence numbers.
 
 use super::sender::Sender;
 use super::subflows::Kind;

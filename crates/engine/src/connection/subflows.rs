@@ -85,7 +85,7 @@ pub(super) enum Reader {
     Pacing,
 }
 
-const READERS: usize = 5;
+const READERS: usize = Reader::Pacing as usize + 1;
 
 /// Subflows that may have changed.
 #[derive(Default)]
@@ -169,7 +169,7 @@ impl Subflows {
     }
 
     pub(super) fn first_mut(&mut self) -> Option<&mut Subflow> {
-        self.touch_all();
+        self.touch(0);
         self.list.first_mut()
     }
 
@@ -326,20 +326,22 @@ impl Subflows {
 
     /// Adds their timers.
     #[inline]
-    pub(super) fn add_timers(&mut self, mut first: Earliest, keepalive: Option<&Keepalive>) -> Earliest {
-        let changed = self.take_changed(Reader::Timers);
-        for index in changed.below(self.list.len()) {
+    pub(super) fn add_timers(&mut self, first: Earliest, keepalive: Option<&Keepalive>) -> Earliest {
+        self.look_at_timers(keepalive);
+        self.briefs.iter().fold(first, |first, brief| first.and(brief.due))
+    }
+
+    /// Brings the timers up to date.
+    #[inline]
+    fn look_at_timers(&mut self, keepalive: Option<&Keepalive>) {
+        for index in self.take_changed(Reader::Timers).below(self.list.len()) {
             self.briefs[index].due = self.list[index].add_timers(Earliest::NONE, keepalive).get();
         }
-        for brief in &self.briefs {
-            first = first.and(brief.due);
-        }
-        first
     }
 
     /// Tells whether a timer of subflow `index` has run out.
     pub(super) fn is_due(&mut self, now: Instant, index: usize, keepalive: Option<&Keepalive>) -> bool {
-        let _ = self.add_timers(Earliest::NONE, keepalive);
+        self.look_at_timers(keepalive);
         self.briefs[index].due.is_some_and(|due| due <= now)
     }
 

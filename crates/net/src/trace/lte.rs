@@ -1,8 +1,8 @@
 //! A made-up LTE downlink, for those who have no recording.
 //!
-//! What the traces of driving and walking phones show (Winstein et al., *Stochastic Forecasts Achieve High Throughput
-//! and Low Delay over Cellular Networks*, NSDI 2013) in the plainest form: a rate that wanders over a factor of ten
-//! within seconds, fast fading on top, and now and then a handover during which nothing moves and after which all is
+//! The plainest form of the traces of driving and walking phones (Winstein et al., *Stochastic Forecasts Achieve High
+//! Throughput and Low Delay over Cellular Networks*, NSDI 2013): a rate that wanders over a factor of ten within
+//! seconds, fast fading on top, and now and then a handover during which nothing moves and after which all is
 //! different.
 //!
 //! The rate is a square-root diffusion (Feller 1951; Cox, Ingersoll, Ross 1985), which reverts to its mean and cannot

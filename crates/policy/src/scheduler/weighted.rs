@@ -1,9 +1,8 @@
 //! Weighted round robin: turns in proportion to the rate `cwnd / srtt` of each subflow.
 //!
 //! F2P describes it as the scheduler of LS-SCTP: the share of a path is proportional to its window divided by its RTT.
-//! How the turns follow from the weights is ours: smooth weighted round robin over the subflows with room, weights in
-//! bytes per second, each taken anew once per SRTT of its subflow. Who has no room is passed over and earns nothing
-//! meanwhile.
+//! The order of turns is ours: smooth weighted round robin over the subflows with room, weights in bytes per second,
+//! each taken anew once per SRTT of its subflow. A subflow without room is passed over and earns nothing meanwhile.
 //!
 //! In bulk transfers it comes close to every scheduler that never waits: all windows are full, and data goes wherever
 //! an ACK opens one. With less data it spreads it where minRTT would keep it on the fast subflow.

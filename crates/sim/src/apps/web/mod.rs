@@ -1,6 +1,6 @@
 //! Web pages: activities that wait for each other, and objects fetched over HTTP/1.1 or HTTP/2.
 //!
-//! What is asked for and what comes stands in [`Page`]; which connection carries it, in `http1.rs` and `http2.rs`.
+//! [`Page`] has requests and objects; `http1.rs` and `http2.rs` choose the connection that carries each.
 //! Servers answer at once. There is no TLS, and HTTP/2's own flow control never limits: browsers open its windows wide.
 
 mod http1;
