@@ -1,5 +1,5 @@
-//! Outputs that documents show, against what the commands print today. `BLESS=1 cargo test -p anabranch-cli --test
-//! docs` writes them anew.
+//! Outputs that documents show in part or rearranged, against those of today; the test `commands` compares all others.
+//! `BLESS=1 cargo test -p anabranch-cli --test docs` writes them anew.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -46,18 +46,6 @@ impl Document {
             self.changed.join("\n")
         );
     }
-}
-
-#[test]
-fn the_report_of_a_capture_is_that_of_today() {
-    let here = directory("docs-inspect");
-    succeed(&here, &["run", "path-failure", "--pcap", "captures"]);
-    let mut document = Document::open("inspect.md");
-    document.hold(
-        "then `anabranch inspect captures/client.pcapng`",
-        &succeed(&here, &["inspect", "captures/client.pcapng"]),
-    );
-    document.settle();
 }
 
 /// tshark and capinfos at the example of docs/wireshark.md. Without them nothing is looked at.

@@ -1,5 +1,7 @@
-//! The program, and a directory for each test.
+//! The program, documents, and a directory for each test.
 #![allow(clippy::unwrap_used, dead_code)]
+
+pub mod markdown;
 
 use std::fs;
 use std::path::{Path, PathBuf};
