@@ -166,7 +166,7 @@ fn perform(document: &Document, tally: &Mutex<Tally>) -> Vec<String> {
             let Some((line, shown)) = &step.output else { continue };
             tally.lock().unwrap().compared += 1;
             let today: Vec<String> =
-                output.replace(&build(), BUILD).lines().map(|line| line.trim_end().to_owned()).collect();
+                output.trim_end().replace(&build(), BUILD).lines().map(|line| line.trim_end().to_owned()).collect();
             if !matches(shown, &today) {
                 fail(&format!("prints now\n{}\nwhere the document has\n{}", today.join("\n"), shown.join("\n")));
                 blessed.push((*line, shown.len(), shortened_as(shown, &today)));
