@@ -63,8 +63,8 @@ fn accepted(schema: &Value, property: &Value) -> String {
         kind => kind.as_str().unwrap_or_default(),
     };
     match kind {
-        "array" => format!("list: {}", accepted(schema, &property["items"])),
-        "object" => format!("tables: {}", accepted(schema, &property["additionalProperties"])),
+        "array" => format!("list of: {}", accepted(schema, &property["items"])),
+        "object" => accepted(schema, &property["additionalProperties"]),
         "integer" => "whole number".to_owned(),
         "boolean" => "`true`, `false`".to_owned(),
         "string" => "text".to_owned(),
@@ -78,7 +78,7 @@ fn named(schema: &Value, name: &str) -> String {
         return format!("policy: [{name}](policies.md)");
     }
     if let Some((_, heading)) = TABLES.iter().find(|(table, _)| *table == name) {
-        return format!("table: [{heading}](#{})", slug(heading));
+        return format!("[{heading}](#{})", slug(heading));
     }
     let definition = &schema["$defs"][name];
     let choices = ["oneOf", "anyOf"].iter().filter_map(|of| definition[of].as_array()).flatten();
