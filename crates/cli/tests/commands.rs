@@ -1,8 +1,8 @@
 //! Runs the commands of README.md and docs/*.md, and compares the outputs that the documents show.
 //!
-//! Commands are the lines of `sh` blocks, and of `console` blocks those behind `$`, or behind `#` for root; below stands
-//! their output, in which `…` stands for any lines. Each document has a directory of its own, in which its commands run
-//! one after the other, beside the repository's files. Comments directly above a block change that:
+//! Commands are the lines of `sh` blocks, and of `console` blocks those behind `$`, or behind `#` for root; below them
+//! is their output, in which `…` stands for any lines. Each document has a directory of its own, in which its commands
+//! run one after the other, beside the repository's files. Comments directly above a block change that:
 //!
 //! ```text
 //! <!-- file: my.toml -->                     the block is a file, which the commands below it find

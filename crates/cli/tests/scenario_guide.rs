@@ -114,8 +114,8 @@ fn rows(schema: &Value, properties: &Map<String, Value>, text: &mut String) {
 /// Writes the reference.
 fn written(schema: &Value) -> String {
     let mut text = "# Reference of the scenario file\n\n\
-        Look up any key of a scenario file here: what it accepts and means. The [guide](scenarios.md) explains them with \
-        examples.\nThis page is made from `anabranch schema` (`BLESS=1 cargo test -p anabranch-cli --test \
+        Look up any key of a scenario file here: what it accepts and means. The [guide](scenarios.md) explains them with\n\
+        examples. This page is made from `anabranch schema` (`BLESS=1 cargo test -p anabranch-cli --test\n\
         scenario_guide`); do not edit it.\n\n"
         .to_owned();
     for (name, heading) in TABLES {

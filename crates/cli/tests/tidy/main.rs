@@ -1,4 +1,4 @@
-//! Tidy: rules on the text of the sources that neither the compiler nor rustfmt checks.
+//! Tidy: rules on the text of the repository that neither the compiler nor rustfmt checks.
 //!
 //! - A doc comment and each of its paragraphs begin with a verb or a noun, not with one of [`RIDDLES`].
 //! - A line has at most 120 columns. Exempt are string literals that cannot be broken: raw ones, and those without a
@@ -6,7 +6,14 @@
 //!   indentation.
 //! - A paragraph of a comment is filled: the first word of a line does not fit the line before.
 //! - A source file has at most 700 lines.
+//! - A citation leads somewhere: [`citations`].
+//! - A dependency is used: [`dependencies`].
 #![allow(clippy::unwrap_used)]
+
+mod citations;
+#[path = "../common/mod.rs"]
+mod common;
+mod dependencies;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
