@@ -148,8 +148,8 @@ pub struct CompareArgs {
     /// defaults; all unless given.
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…")]
     pub schedulers: Option<String>,
-    /// Keep every run in DIR/runs.jsonl, and take from there what was run before by this build: what is killed goes on
-    /// where it was.
+    /// Keep every run in DIR/runs.jsonl, and reuse the runs that this build left there. A comparison that was killed
+    /// continues where it was.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Compare every scheduler with every other, over all shipped scenarios.

@@ -24,12 +24,12 @@ Examples:
   anabranch calibrate wlan-lte --set 'workload=[{kind=\"files\",size=\"2MB\"}]'
                                             a scenario of your own
 
-Each transfer is made in the simulator, by our engine on the testbed, and by the kernel's own TCP and MPTCP on the
+Each transfer is made in the simulator, by our engine on the testbed, and by the kernel's own TCP and MPTCP on the \
 testbed. It needs what `anabranch testbed` needs. docs/fidelity.md says what we found.")]
 pub struct CalibrateArgs {
     /// Scenario files or names, each with one file, bursts or a page as its workload; without any, the suite.
     pub scenarios: Vec<String>,
-    /// Overrides a value of the scenarios, as in `run`.
+    /// Override a value of the scenarios, as in `run`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
     /// The suite with one size per network, and three runs unless told otherwise.

@@ -34,8 +34,8 @@ use std::sync::Arc;
 
 http://HOST[:PORT]/PATH, or tcp://HOST:PORT for whatever comes there. See docs/wire.md.
 
-Exit status 0: all of it is there. 1: the device failed, or the output could not be written. 2: the command line is
-refused. 3: no connection. 4: it broke off, stalled or took too long. 5: the server answered with an error. 6: what
+Exit status 0: complete. 1: the device failed, or the output could not be written. 2: the command line is \
+refused. 3: no connection. 4: it broke off, stalled or took too long. 5: the server answered with an error. 6: what \
 came is no valid reply. 130: interrupted. A file appears under its name only when all of it is there.")]
 pub struct FetchArgs {
     /// URL to fetch.

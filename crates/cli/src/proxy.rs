@@ -28,12 +28,12 @@ use tunable::Tunable;
   sudo anabranch proxy --socks 127.0.0.1:1080 --via 192.168.1.20,10.64.3.7 --metrics 127.0.0.1:9100
   curl --socks5-hostname 127.0.0.1:1080 https://example.org/
 
-An address of --listen or --via that the machine does not have goes onto the TUN device as it is; routing to it is up
-to you. One that the machine has is borrowed: only TCP to the engine's ports is diverted to it, by nftables, until the
-proxy ends. The first SIGTERM or SIGINT lets running connections finish, the second ends at once. SIGHUP reads
+An address of --listen or --via that the machine does not have goes onto the TUN device as it is; routing to it is up \
+to you. One that the machine has is borrowed: only TCP to the engine's ports is diverted to it, by nftables, until the \
+proxy ends. The first SIGTERM or SIGINT lets running connections finish, the second ends at once. SIGHUP reads \
 --settings and --users again and looks the name of --to up again. See docs/proxy.md.
 
---socks off the loopback interface takes --users or --allow: it would serve everybody otherwise. Its clients are not
+--socks off the loopback interface takes --users or --allow: it would serve everybody otherwise. Its clients are not \
 connected to link-local and metadata addresses or to this machine's own unless --to-allow names them.
 
 Exit status 0: asked to end. 1: the device failed, or a permission is missing. 2: the command line is refused.")]

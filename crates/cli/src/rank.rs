@@ -27,7 +27,7 @@ const RUNNING: [&str; 8] = ["schedulers", "sets", "out", "csv", "parquet", "repo
   anabranch rank --seed 5 --count 20 --write conditions
   anabranch rank --against late --schedulers min-rtt,fps,redundant --write found
 
-Condition N of seed S is the scenario drawn/S/N of every other command: anabranch run drawn/1/17. The distribution and
+Condition N of seed S is the scenario drawn/S/N of every other command: anabranch run drawn/1/17. The distribution and \
 the measures are described in docs/leaderboard.md.")]
 pub struct RankArgs {
     /// Seed of the conditions; 1 unless given.
@@ -41,7 +41,7 @@ pub struct RankArgs {
     #[arg(long, value_name = "SET", value_parser = clap::builder::PossibleValuesParser::new(["2026"]))]
     pub frozen: Option<String>,
     /// The schedulers to rank, with commas between, each with parameters behind a colon where they differ from the
-    /// defaults; all unless given. With --against those of which the best is to win.
+    /// defaults; all unless given. With --against: the schedulers of which the best should beat it.
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…")]
     pub schedulers: Option<String>,
     /// Seeds in each condition in which they make a difference; 4 unless given.
@@ -53,7 +53,8 @@ pub struct RankArgs {
     /// Threads to run on, at most 4 per processor; one per processor unless given. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
-    /// Keep the runs in this directory, and go on with what is there: what is killed loses a few seconds of work.
+    /// Keep the runs in this directory and reuse those that are there. A process that is killed loses a few seconds of
+    /// work.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

@@ -25,9 +25,10 @@ use std::sync::Arc;
   sudo anabranch serve --listen 10.78.0.1,fd78::1 --source 5001:1GiB --discard 5002 --scheduler blest
   anabranch testbed wlan-lte --server 'anabranch serve' -- mptcpize run curl -o /dev/null http://10.78.0.1/bytes/16MiB
 
-Without a service: HTTP on port 80, echo on 7, discard on 9, and on 19 a source of 16 MiB. Over HTTP there are always
-/bytes/N (N bytes of a pattern; N may have a unit, as 16MiB) and PUT or POST to /discard (answers how many bytes came);
-files only with --root. Ends on SIGINT or SIGTERM, when connections are through or after --grace; on the second at once.
+Without a service: HTTP on port 80, echo on 7, discard on 9, and on 19 a source of 16 MiB. Over HTTP there are \
+always /bytes/N (N bytes of a pattern; N may have a unit, as 16MiB) and PUT or POST to /discard (answers how many \
+bytes came); files only with --root. Ends on SIGINT or SIGTERM, when connections are through or after --grace; on \
+the second at once. \
 See docs/wire.md.
 
 Exit status 0: asked to end. 1: the device failed. 2: the command line is refused.")]

@@ -21,8 +21,8 @@ use std::sync::Arc;
   anabranch study --all --report papers.html
   anabranch study my-study.toml --out results --jobs 4
 
-Results lie in the directory of --out: runs.jsonl, the journal of all runs, and for each study NAME.json (figures and
-verdicts), NAME.csv and NAME.parquet (one row per run). A study that is called again takes from the journal what it
+Results lie in the directory of --out: runs.jsonl, the journal of all runs, and for each study NAME.json (figures and \
+verdicts), NAME.csv and NAME.parquet (one row per run). A study that is called again takes from the journal what it \
 has, also after it was killed; figures that need the same runs share them.")]
 pub struct StudyArgs {
     /// Studies by name (`anabranch study --list`), or study files.

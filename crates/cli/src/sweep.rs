@@ -24,13 +24,14 @@ use std::sync::Arc;
   anabranch sweep sweeps/lte-rate.toml --out results --until 2%
   anabranch sweep --summary results --csv runs.csv
 
-The file and the directory are described in docs/sweeps.md. Exit status 0: all runs are through. 1: runs broke, which
+The file and the directory are described in docs/sweeps.md. Exit status 0: all runs are through. 1: runs broke, which \
 are rows all the same, or results cannot be written. 2: the file or the directory is refused.")]
 pub struct SweepArgs {
     /// The sweep: what varies, what is compared, how often.
     #[arg(required_unless_present_any = ["summary", "schema"], value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Keep the runs in this directory, and go on with what is there: what is killed loses a few seconds of work.
+    /// Keep the runs in this directory and reuse those that are there. A process that is killed loses a few seconds of
+    /// work.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Threads to run on, at most 4 per processor; one per processor unless given. Results do not depend on it.

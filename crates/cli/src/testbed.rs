@@ -33,15 +33,14 @@ use std::time::{Duration, Instant};
   anabranch testbed path-failure --pcap captures --json result.json -- ./my-client
   anabranch testbed lossy --shell
 
-The command finds two network interfaces for two paths, the server as `server` (IPv4) and `server6`, and all addresses
-in ANABRANCH_* variables; see docs/testbed.md. The scenario's workloads are ignored: what is sent is the commands'
-business. Its paths, links, changes and middleboxes are emulated; of its hosts' settings, those that a kernel can take
-are set.
+The command finds two network interfaces for two paths, the server as `server` (IPv4) and `server6`, and all addresses \
+in ANABRANCH_* variables; see docs/testbed.md. The scenario's workloads are ignored: the commands decide what is \
+sent. Its paths, links, changes and middleboxes are emulated. Settings of its hosts apply where a kernel has them.
 
-Works as root, and as an ordinary user where user namespaces are allowed. When the command has ended, a table on
+Works as root, and as an ordinary user where user namespaces are allowed. When the command has ended, a table on \
 standard error says what each link did; standard output belongs to the command.
 
-Exit status: that of the command; 128 and the signal's number if a signal ended it; 124 if --duration did; 125 if the
+Exit status: that of the command; 128 and the signal's number if a signal ended it; 124 if --duration did; 125 if the \
 testbed failed; 126 or 127 if the command could not be started; 2 if the scenario is refused.")]
 pub struct TestbedArgs {
     /// A scenario file, the name of a shipped scenario (`anabranch list scenarios`), or of a drawn one,
