@@ -11,6 +11,8 @@ use std::fs;
 
 const HEAD: &str = r"# Machine-readable formats
 
+Look up here the names in JSON, Prometheus metrics and scripts, with units and meanings.
+
 Names that programs read are written down once, in the tables of `crates/engine/src/statistics.rs` and `crates/net/src/stats.rs` and
 in the `name()` of each enumeration. This file is made from them (`BLESS=1 cargo test -p anabranch-service --test formats`).
 
