@@ -11,8 +11,9 @@ use anabranch_host::testbed::{
     TestbedOptions, exit_code, show_hosts, signal,
 };
 use anabranch_host::{Inside, IsolationError, Outcome, Received, supervise};
-use anabranch_lab::{Scenario, quantity};
+use anabranch_lab::Scenario;
 use anabranch_policy::Catalogue;
+use anabranch_units::quantity;
 use clap::{Args as ClapArgs, ValueEnum};
 use report::{About, Ending};
 use std::ffi::OsString;
@@ -91,8 +92,7 @@ pub enum BackendName {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    let span =
-        quantity::duration(text).map_err(|refusal| format!("{}; accepted: {}", refusal.problem, refusal.accepted))?;
+    let span = quantity::duration(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
     match span.as_nanos() {
         0 => Err("it would be over at once; accepted: a time above zero, such as 30s".to_owned()),
         nanos => Ok(Duration::from_nanos(nanos)),

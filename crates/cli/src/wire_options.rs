@@ -3,10 +3,10 @@
 use crate::failure::Failure;
 use anabranch_engine::{Config, LocalAddress, Policies, Profile};
 use anabranch_host::{Interface, Tun};
-use anabranch_lab::{Chosen, named, named_ack_path, quantity};
+use anabranch_lab::{Chosen, named, named_ack_path};
 use anabranch_policy::Catalogue;
 use anabranch_service::Journal;
-use anabranch_units::{Bytes, Duration, nearest};
+use anabranch_units::{Bytes, Duration, nearest, quantity};
 use clap::Args as ClapArgs;
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -273,16 +273,16 @@ pub fn addresses(given: &[IpAddr], option: &str) -> Result<Vec<IpAddr>, Failure>
     Ok(all)
 }
 
-/// `64KiB`; not nothing.
+/// Parses `64KiB`; 0 is refused.
 pub fn size(text: &str) -> Result<Bytes, String> {
     let size = quantity::size(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
     if size.is_zero() { Err("it must be at least 1B".to_owned()) } else { Ok(size) }
 }
 
-/// `10s`; not nothing.
+/// Parses `10s`; 0 is refused.
 pub fn span(text: &str) -> Result<Duration, String> {
     let span = quantity::duration(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
-    if span.is_zero() { Err("it must be longer than nothing".to_owned()) } else { Ok(span) }
+    if span.is_zero() { Err("it must be longer than 0s".to_owned()) } else { Ok(span) }
 }
 
 #[cfg(test)]

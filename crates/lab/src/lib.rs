@@ -25,7 +25,6 @@ mod named;
 mod page;
 pub mod pairwise;
 mod program;
-pub mod quantity;
 pub mod rank;
 mod record;
 mod resolve;

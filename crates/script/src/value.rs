@@ -1,8 +1,8 @@
 //! Numbers, ranges, times and addresses as scripts write them.
 
-use anabranch_units::Duration;
+use anabranch_units::{Duration, quantity};
 
-/// A number: decimal, `0x` hexadecimal with `_` between digits, negative; `64k` and `1m` are multiples of 1024.
+/// A number: decimal, `0x` hexadecimal with `_` between digits, negative, or a size such as `64KiB` or `1MB`.
 pub(crate) fn number(text: &str) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -17,10 +17,8 @@ pub(crate) fn number(text: &str) -> Option<i128> {
             return None;
         }
         i128::from_str_radix(hex, 16).ok()?
-    } else if let Some(kibi) = plain.strip_suffix('k') {
-        kibi.parse::<i128>().ok()?.checked_mul(1024)?
-    } else if let Some(mebi) = plain.strip_suffix('m') {
-        mebi.parse::<i128>().ok()?.checked_mul(1024 * 1024)?
+    } else if plain.ends_with('B') {
+        i128::from(quantity::size(&plain).ok()?.get())
     } else {
         plain.parse().ok()?
     };
@@ -44,30 +42,7 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
     }
-    let unit = text.find(|c: char| c.is_ascii_alphabetic())?;
-    let scale: u64 = match &text[unit..] {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "min" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        _ => return None,
-    };
-    let (whole, fraction) = text[..unit].split_once('.').unwrap_or((&text[..unit], ""));
-    if whole.is_empty() || whole.len() > 12 || fraction.len() > 9 {
-        return None;
-    }
-    let all = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit());
-    if !all(whole) || !all(fraction) {
-        return None;
-    }
-    let mut nanos = whole.parse::<u64>().ok()?.checked_mul(scale)?;
-    if !fraction.is_empty() {
-        let parts = fraction.parse::<u64>().ok()?.checked_mul(scale)?;
-        nanos = nanos.checked_add(parts / 10u64.pow(fraction.len() as u32))?;
-    }
-    Some(Duration::from_nanos(nanos))
+    quantity::duration(text).ok()
 }
 
 /// `on`/`yes` and `off`/`no`.
@@ -108,13 +83,13 @@ mod tests {
     fn values() {
         assert_eq!(number("0xffff_fff0"), Some(0xffff_fff0));
         assert_eq!(
-            (number("-3"), number("64k"), number("x"), number("--3"), number("")),
-            (Some(-3), Some(65536), None, None, None)
+            (number("-3"), number("64KiB"), number("64k"), number("x"), number("--3"), number("")),
+            (Some(-3), Some(65536), None, None, None, None)
         );
         assert_eq!((range("5"), range("1..4"), range("4..1")), (Some((5, 5)), Some((1, 4)), None));
         assert_eq!(range("7.."), Some((7, i128::MAX)));
         assert_eq!(duration("1.5s"), Some(Duration::from_millis(1500)));
-        assert_eq!((duration("5"), duration("1.s"), duration("s")), (None, Some(Duration::from_secs(1)), None));
+        assert_eq!((duration("0"), duration("5"), duration("s")), (Some(Duration::ZERO), None, None));
         assert_eq!(time(duration("250ms").expect("a time").as_nanos()), "250ms");
         assert_eq!((hex("00 11f"), hex("0011ff")), (None, Some(vec![0, 0x11, 0xff])));
     }

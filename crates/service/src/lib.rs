@@ -10,7 +10,6 @@ pub mod proxy;
 mod report;
 mod server;
 mod session;
-mod size;
 mod stream;
 
 pub use fetch::{

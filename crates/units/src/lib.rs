@@ -9,6 +9,7 @@ mod bytes;
 mod entropy;
 mod id;
 mod key;
+pub mod quantity;
 mod rate;
 mod seq;
 pub mod statistic;

@@ -17,7 +17,7 @@ pub use page::{PageSource, PageTable};
 pub use policy::Policy;
 pub use value::{At, Bounds, Loss, LossTable, Of, OrOff, Quantity, Share, Speed, Unit};
 
-use crate::quantity::Queue;
+use anabranch_units::quantity::Queue;
 use anabranch_units::{Bytes, Duration, Rate};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! Values of a scenario file, each with its place in the file.
 
-use crate::quantity::{self, Queue, Refusal};
+use anabranch_units::quantity::{self, Queue, Refusal};
 use anabranch_units::{Bytes, Duration, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor, value::MapAccessDeserializer};

@@ -3,10 +3,10 @@
 use super::{Traces, known, middleboxes};
 use crate::error::Problem;
 use crate::file::{At, File, LinkTable, Loss, LossTable, Of, PathTable, Share, Speed, Unit};
-use crate::quantity::Queue;
 use anabranch_net::{LinkConfig, LossModel, QueueLimit, Reordering, Service};
 use anabranch_paths::{PathSpec, SharedLink};
 use anabranch_units::Duration;
+use anabranch_units::quantity::Queue;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -7,7 +7,6 @@ use super::file::{Base, Method, SweepFile};
 use super::row::Layout;
 use crate::error::{Problem, Sources};
 use crate::file::At;
-use crate::quantity;
 use crate::rank::Condition;
 use crate::run::in_parallel;
 use crate::scenario::not_found;
@@ -318,7 +317,7 @@ fn repeat(file: &SweepFile, until: Option<&str>) -> Result<Repeat, (bool, Proble
     }
     let share = |text: &str, span: Option<Range<usize>>| {
         let from_file = span.is_some();
-        let read = quantity::share(text).map_err(|refusal| {
+        let read = anabranch_units::quantity::share(text).map_err(|refusal| {
             let help = Some(format!("accepted: {}", refusal.accepted));
             (from_file, Problem { span: span.clone(), problem: refusal.problem, help })
         })?;

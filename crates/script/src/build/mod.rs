@@ -41,7 +41,7 @@ impl Builder<'_> {
     fn number(&self, field: &Field) -> Built<i128> {
         match field.value.as_deref().and_then(value::number) {
             Some(number) => Ok(number),
-            None => self.refuse(field, "a number: 1000, 0xff or 64k"),
+            None => self.refuse(field, "a number: 1000, 0xff or 64KiB"),
         }
     }
 

@@ -51,6 +51,11 @@ impl Head {
         }
     }
 
+    /// Returns true if more than `limit` bytes are held.
+    pub(crate) fn is_longer_than(&self, limit: usize) -> bool {
+        self.held.len() > limit
+    }
+
     /// Returns the bytes behind the head, which belong to the body or the next message.
     pub(crate) fn rest(&mut self) -> &mut BytesMut {
         &mut self.held

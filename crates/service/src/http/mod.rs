@@ -1,4 +1,4 @@
-//! HTTP/1.1 (RFC 9110, RFC 9112), as much as a static file server and a download need.
+//! HTTP/1.1 (RFC 9110, RFC 9112), as much as a static file server, a download and the proxy's metrics need.
 
 mod body;
 mod date;
@@ -11,8 +11,11 @@ mod request;
 mod session;
 
 pub(crate) use body::{BodyReader, Framing, with_buffer};
+pub(crate) use date::today;
 pub use files::Root;
 pub(crate) use head::{Found, Head, field};
 pub(crate) use range::content_range;
+pub(crate) use reply::{PLAIN, Reply, words};
+pub(crate) use request::{Method, read as read_request};
 pub(crate) use session::HttpSession;
 pub use session::{HttpLimits, Site};

@@ -24,6 +24,13 @@ impl Reply {
         self
     }
 
+    /// The head with its empty line and, unless only the head is wanted, the body.
+    pub(crate) fn whole(mut self, kind: &str, body: &[u8], keep_alive: bool, only_head: bool) -> Bytes {
+        self.put("Content-Type", kind).put("Content-Length", &body.len().to_string());
+        let head = self.done(keep_alive);
+        if only_head { head } else { [&head[..], body].concat().into() }
+    }
+
     /// The head with its empty line.
     pub(crate) fn done(mut self, keep_alive: bool) -> Bytes {
         self.put("Connection", if keep_alive { "keep-alive" } else { "close" });
@@ -32,8 +39,16 @@ impl Reply {
     }
 }
 
+/// Media type of a text for people.
+pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// Body of a reply that has no other.
+pub(crate) fn words(status: u16) -> String {
+    format!("{status} {}\n", reason(status))
+}
+
 /// The words behind a status (RFC 9110 §15).
-pub(crate) fn reason(status: u16) -> &'static str {
+fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
         206 => "Partial Content",

@@ -7,19 +7,17 @@ use super::body::{BodyReader, Framing, with_buffer};
 use super::files::{Entry, Root, Served};
 use super::head::{Found, Head};
 use super::range::{Wanted, wanted};
-use super::reply::{Reply, reason};
+use super::reply::{PLAIN, Reply, words};
 use super::request::{self, Method, Request};
 use super::{date, path};
 use crate::session::Session;
-use crate::size;
 use crate::stream::Stream;
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, quantity};
 use anabranch_wire::pattern;
 use bytes::Bytes;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// Content of an HTTP server.
 #[derive(Debug)]
@@ -60,8 +58,7 @@ impl Default for HttpLimits {
 impl Site {
     /// Files below `root`, with the usual limits and the system's time.
     pub fn new(root: Option<Root>) -> Self {
-        let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
-        Site { root, limits: HttpLimits::default(), now }
+        Site { root, limits: HttpLimits::default(), now: date::today }
     }
 }
 
@@ -244,7 +241,7 @@ impl HttpSession {
             _ if uploads => self.reply(200, "application/json", "{\"received\":0,\"pattern\":true}\n".into(), false),
             [b"bytes", size] if gets => {
                 let only_head = request.method == Method::Head;
-                match std::str::from_utf8(size).ok().and_then(size::parse) {
+                match std::str::from_utf8(size).ok().and_then(length_of) {
                     Some(length) => {
                         let part = self.part(request, length, None);
                         let mut reply = self.begin(part.status());
@@ -301,7 +298,7 @@ impl HttpSession {
                 let mut tags = tags.split(',').map(|tag| tag.trim().trim_start_matches("W/"));
                 tags.any(|tag| tag == served.tag || tag == "*")
             }
-            (None, Some(since)) => date::parse(since, (self.site.now)()).is_some_and(|since| served.modified <= since),
+            (None, Some(since)) => date::parse(since).is_some_and(|since| served.modified <= since),
             (None, None) => false,
         }
     }
@@ -311,7 +308,7 @@ impl HttpSession {
         let still_the_same = match (&request.if_range, served) {
             (None, _) => true,
             (Some(condition), Some(served)) => {
-                *condition == served.tag || date::parse(condition, (self.site.now)()) == Some(served.modified)
+                *condition == served.tag || date::parse(condition) == Some(served.modified)
             }
             (Some(_), None) => false,
         };
@@ -369,22 +366,17 @@ impl HttpSession {
     }
 
     fn reply(&mut self, status: u16, kind: &str, body: Bytes, only_head: bool) {
-        let mut reply = self.begin(status);
-        reply.put("Content-Type", kind).put("Content-Length", &body.len().to_string());
-        self.done(reply);
-        if !only_head {
-            self.put(body);
-        }
+        self.whole(self.begin(status), kind, body, only_head);
+    }
+
+    fn whole(&mut self, reply: Reply, kind: &str, body: Bytes, only_head: bool) {
+        self.put(reply.whole(kind, &body, !self.last, only_head));
     }
 
     /// The status in words.
-    fn text(&mut self, mut reply: Reply, status: u16, only_head: bool) {
-        let body = format!("{status} {}\n", reason(status));
-        reply.put("Content-Type", "text/plain; charset=utf-8").put("Content-Length", &body.len().to_string());
-        self.done(reply);
-        if !only_head {
-            self.put(body.into());
-        }
+    fn text(&mut self, reply: Reply, status: u16, only_head: bool) {
+        let body = words(status);
+        self.whole(reply, PLAIN, body.into(), only_head);
     }
 
     fn fail(&mut self, status: u16, only_head: bool) {
@@ -557,4 +549,9 @@ impl Session for HttpSession {
             self.last = true;
         }
     }
+}
+
+/// Length of `/bytes/1000` or `/bytes/16MiB`.
+fn length_of(text: &str) -> Option<u64> {
+    text.parse().ok().or_else(|| quantity::size(text).ok().map(anabranch_units::Bytes::get))
 }

@@ -1,5 +1,6 @@
 //! A small HTTP server for metrics and health, on the proxy's own thread.
 
+use crate::http::{Found, Head, Method, PLAIN, Reply, read_request, today, words};
 use bytes::{Buf, Bytes};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
@@ -21,9 +22,11 @@ pub(super) struct MetricsServer {
 
 struct Visitor {
     socket: TcpStream,
-    request: Vec<u8>,
+    head: Head,
     answer: Bytes,
     answered: bool,
+    /// The body is not wanted (HEAD).
+    only_head: bool,
     /// Rounds of looking after timeouts that it may still stay for.
     patience: u32,
 }
@@ -60,8 +63,9 @@ impl MetricsServer {
             let Some(place) = self.visitors.iter().position(Option::is_none) else { continue };
             let both = Interest::READABLE | Interest::WRITABLE;
             if registry.register(&mut socket, Token(self.first + place), both).is_ok() {
-                let (request, answer) = (Vec::new(), Bytes::new());
-                self.visitors[place] = Some(Visitor { socket, request, answer, answered: false, patience: PATIENCE });
+                let (head, answer) = (Head::default(), Bytes::new());
+                self.visitors[place] =
+                    Some(Visitor { socket, head, answer, answered: false, only_head: false, patience: PATIENCE });
             }
         }
     }
@@ -74,18 +78,18 @@ impl MetricsServer {
             Wish::Nothing => {}
             Wish::Gone => self.visitors[place] = None,
             Wish::Page(page) => return Some(page),
-            Wish::Wrong(status) => self.answer(place, status, "text/plain; charset=utf-8", &format!("{status}\n")),
+            Wish::Wrong(status) => self.answer(place, status, PLAIN, &words(status)),
         }
         None
     }
 
-    pub(super) fn answer(&mut self, place: usize, status: &str, kind: &str, body: &str) {
+    pub(super) fn answer(&mut self, place: usize, status: u16, kind: &str, body: &str) {
         let Some(visitor) = self.visitors[place].as_mut() else { return };
-        let length = body.len();
-        visitor.answer = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-        )
-        .into();
+        let mut reply = Reply::new(status, today());
+        if status == 405 {
+            reply.put("Allow", "GET, HEAD");
+        }
+        visitor.answer = reply.whole(kind, body.as_bytes(), false, visitor.only_head);
         visitor.answered = true;
         if visitor.write() {
             self.visitors[place] = None;
@@ -109,7 +113,7 @@ enum Wish {
     Nothing,
     Gone,
     Page(Page),
-    Wrong(&'static str),
+    Wrong(u16),
 }
 
 impl Visitor {
@@ -119,31 +123,40 @@ impl Visitor {
             match self.socket.read(&mut piece) {
                 Ok(0) => return Wish::Gone,
                 Ok(_) if self.answered => {}
-                Ok(length) => self.request.extend_from_slice(&piece[..length]),
+                Ok(length) => self.head.push(&piece[..length]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return Wish::Gone,
             }
-            if self.request.len() > LONGEST_REQUEST {
-                return Wish::Wrong("431 Request Header Fields Too Large");
+            // A visitor that goes on sending may not keep us here.
+            if self.head.is_longer_than(LONGEST_REQUEST) {
+                return Wish::Wrong(431);
             }
         }
         if self.answered {
             return if self.write() { Wish::Gone } else { Wish::Nothing };
         }
-        let mut headers = [httparse::EMPTY_HEADER; 32];
-        let mut request = httparse::Request::new(&mut headers);
-        match request.parse(&self.request) {
-            Ok(httparse::Status::Partial) => Wish::Nothing,
-            Err(_) => Wish::Wrong("400 Bad Request"),
-            Ok(httparse::Status::Complete(_)) if request.method != Some("GET") => Wish::Wrong("405 Method Not Allowed"),
-            Ok(httparse::Status::Complete(_)) => {
-                match request.path.map(|path| path.split('?').next().unwrap_or(path)) {
-                    Some("/metrics") => Wish::Page(Page::Metrics),
-                    Some("/healthz") => Wish::Page(Page::Health),
-                    _ => Wish::Wrong("404 Not Found"),
-                }
-            }
+        match self.head.take(LONGEST_REQUEST) {
+            Found::Whole(head) => self.wish(&head),
+            Found::TooLong => Wish::Wrong(431),
+            Found::Partial if self.head.is_hopeless() => Wish::Wrong(400),
+            Found::Partial => Wish::Nothing,
+        }
+    }
+
+    fn wish(&mut self, head: &[u8]) -> Wish {
+        let request = match read_request(head) {
+            Ok(request) => request,
+            Err(status) => return Wish::Wrong(status),
+        };
+        self.only_head = request.method == Method::Head;
+        if !matches!(request.method, Method::Get | Method::Head) {
+            return Wish::Wrong(405);
+        }
+        match request.target.split('?').next() {
+            Some("/metrics") => Wish::Page(Page::Metrics),
+            Some("/healthz") => Wish::Page(Page::Health),
+            _ => Wish::Wrong(404),
         }
     }
 

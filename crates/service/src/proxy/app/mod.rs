@@ -6,6 +6,7 @@ mod memory;
 mod reload;
 mod stages;
 
+use crate::http::PLAIN;
 use crate::proxy::front::{Denial, Host};
 use crate::proxy::limits::{Admission, Limit};
 use crate::proxy::metrics::{self, Scrape, Totals};
@@ -262,8 +263,8 @@ impl Proxy {
 
     fn on_page(&mut self, cx: &mut Context<'_>, place: usize, page: Page) {
         let (status, kind, body) = match page {
-            Page::Health if self.drain.is_some() => ("503 Service Unavailable", PLAIN, "draining\n".to_owned()),
-            Page::Health => ("200 OK", PLAIN, "ok\n".to_owned()),
+            Page::Health if self.drain.is_some() => (503, PLAIN, "draining\n".to_owned()),
+            Page::Health => (200, PLAIN, "ok\n".to_owned()),
             Page::Metrics => {
                 let scrape = Scrape {
                     totals: &self.totals,
@@ -274,7 +275,7 @@ impl Proxy {
                     draining: self.drain.is_some(),
                     device_drops: self.settings.device.as_deref().and_then(metrics::device_drops),
                 };
-                ("200 OK", OPEN_METRICS, scrape.text())
+                (200, OPEN_METRICS, scrape.text())
             }
         };
         if let Some(metrics) = &mut self.metrics {
@@ -346,7 +347,6 @@ impl Proxy {
     }
 }
 
-const PLAIN: &str = "text/plain; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 fn fail(session: &mut Session, outcome: Outcome, why: &str) -> Next {

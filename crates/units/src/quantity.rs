@@ -4,7 +4,7 @@
 //! A number without a unit is an error, and so is an ambiguous unit (`mbps` is megabytes to `tc`, `KB` is 1000 or 1024
 //! bytes). Arithmetic is exact; fractions of a nanosecond, bit per second or byte are rounded.
 
-use anabranch_units::{Bytes, Duration, Rate};
+use crate::{Bytes, Duration, Rate};
 
 /// Error: the text is not a quantity of the kind wanted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
