@@ -3,7 +3,7 @@
 use crate::codec::{rewritten, through};
 use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile, Read};
 use anabranch_units::{Bytes, Duration, Instant, Seed};
-use anabranch_wire::{Checksums, Segment, parse};
+use anabranch_wire::{Checksums, Segment, parse, pattern};
 use bytes::Bytes as Payload;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -102,8 +102,11 @@ impl Host {
                     is_idle = false;
                     let stream = self.connections.get_mut(&id).expect("it was among the keys");
                     if !self.tampered {
-                        let good = chunk.iter().zip(stream.read..).all(|(&byte, offset)| byte == pattern(offset));
-                        assert!(good, "what is read is what was written, from byte {} on", stream.read);
+                        assert!(
+                            pattern::matches(stream.read, &chunk),
+                            "what is read is what was written, from byte {} on",
+                            stream.read
+                        );
                     }
                     stream.read += chunk.len() as u64;
                 }
@@ -166,7 +169,7 @@ impl Host {
     /// Writes `length` more bytes of the pattern, as far as they are taken.
     pub fn write(&mut self, id: ConnectionId, length: u64) {
         let Some(stream) = self.connections.get_mut(&id) else { return };
-        let bytes: Payload = (stream.written..stream.written + length).map(pattern).collect();
+        let bytes: Payload = pattern::whole(stream.written, length as usize);
         stream.written += self.endpoint.write(id, &bytes).unwrap_or(0) as u64;
     }
 
@@ -175,9 +178,4 @@ impl Host {
         let count = self.connections.len().max(1);
         self.connections.keys().nth(usize::from(n) % count).copied()
     }
-}
-
-/// The byte at `offset` of every stream.
-pub(crate) fn pattern(offset: u64) -> u8 {
-    (offset % 251) as u8
 }

@@ -31,3 +31,4 @@ pub use report::{
     AttemptReport, CaptureReport, ConnectionReport, DirectionReport, EndReport, FallbackReport, FileReport, GapReport,
     KeyReport, PlainReport, ReinjectionReport, Report, RttReport, SignalReport, SubflowDirectionReport, SubflowReport,
 };
+pub use summary::article;

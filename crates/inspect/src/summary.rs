@@ -450,7 +450,7 @@ const MEANINGFUL: Duration = Duration::from_millis(1);
 /// Place of a capture that contains most packets twice.
 pub(crate) const TWO_POINTS: &str = "at two points, or twice at one";
 
-/// A side in a sentence.
-pub(crate) fn article(side: &str) -> String {
+/// A side of a connection in a sentence: `the client`, but `A`.
+pub fn article(side: &str) -> String {
     if side.len() == 1 { side.to_owned() } else { format!("the {side}") }
 }

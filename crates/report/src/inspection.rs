@@ -4,7 +4,7 @@ use crate::number::{bytes, percent, short};
 use crate::{Align, Table};
 use anabranch_engine::path_use::{Path, PathUse, Subflow};
 use anabranch_inspect::{
-    ConnectionReport, DirectionReport, EndReport, FallbackReport, PlainReport, Report, SubflowReport,
+    ConnectionReport, DirectionReport, EndReport, FallbackReport, PlainReport, Report, SubflowReport, article,
 };
 use std::fmt::Write;
 
@@ -492,10 +492,6 @@ fn fell_back(fallback: &FallbackReport) -> String {
 
 fn line(text: &mut String, line: &str) {
     writeln!(text, "{line}").expect("writing to a String cannot fail");
-}
-
-fn article(side: &str) -> String {
-    if side.len() == 1 { side.to_owned() } else { format!("the {side}") }
 }
 
 fn amount(n: u64) -> String {

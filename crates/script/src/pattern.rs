@@ -1,5 +1,7 @@
-//! Test payload: each byte follows from its place in the stream, so that every byte delivered can be checked.
+//! Test payload: both sides' streams are cut from one pattern ([`anabranch_wire::pattern`]) at different places, so that
+//! every byte delivered can be checked.
 
+use anabranch_wire::pattern;
 use bytes::Bytes;
 
 /// Writer of a stream.
@@ -18,21 +20,21 @@ impl Side {
     }
 }
 
-/// The byte of `side`'s stream with this relative data sequence number (1 is the first).
-fn byte(side: Side, dsn: i64) -> u8 {
-    // Any mixing will do that tells neighbours, 256s and 65536s apart.
-    let mixed = (dsn as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-    mixed as u8 ^ if side == Side::Host { 0 } else { 0xff }
+/// Place in the pattern of the byte of `side`'s stream with this relative data sequence number (1 is the first).
+fn place(side: Side, dsn: i64) -> u64 {
+    let begin = if side == Side::Host { 0 } else { 314_159 };
+    // Negative numbers lie below 2^63.
+    (dsn as u64).wrapping_add(1 << 63).wrapping_add(begin)
 }
 
 /// The bytes with relative data sequence numbers from `start` on.
 pub(crate) fn pattern(side: Side, start: i64, length: usize) -> Bytes {
-    (0..length as i64).map(|i| byte(side, start.wrapping_add(i))).collect()
+    pattern::whole(place(side, start), length)
 }
 
 /// Returns true if `bytes` equal the stream of `side` from `start` on.
 pub(crate) fn matches(side: Side, start: i64, bytes: &[u8]) -> bool {
-    bytes.iter().zip(0..).all(|(b, i)| *b == byte(side, start.wrapping_add(i)))
+    pattern::matches(place(side, start), bytes)
 }
 
 #[cfg(test)]
@@ -47,5 +49,6 @@ mod tests {
             assert!(!matches(Side::Peer, 1 + shift, &bytes), "{shift}");
         }
         assert!(!matches(Side::Host, 1, &bytes));
+        assert!(matches(Side::Host, 1, &pattern(Side::Host, -9, 20)[10..]), "before the first byte");
     }
 }

@@ -141,6 +141,7 @@ const REPLY_V6: u8 = 129;
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use anabranch_units::hex;
 
     fn ask(source: &str, destination: &str) -> Echo {
         let (source, destination) = (source.parse().unwrap(), destination.parse().unwrap());
@@ -156,10 +157,6 @@ mod tests {
         let v6 = ask("fd00::1", "fd00:1::1").answer().emit().unwrap();
         assert_eq!(&hex(&v6)[..16], "6000000000083a40");
         assert_eq!(&hex(&v6)[80..], "8100727d12340007");
-    }
-
-    fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! the sender. Payload is a slice of one static buffer: it is never copied, and comparing addresses suffices where it
 //! arrives as it was written.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::sync::LazyLock;
 
 static PATTERN: LazyLock<Vec<u8>> = LazyLock::new(generate);
@@ -16,6 +16,20 @@ pub fn slice(offset: u64, length: u64) -> Bytes {
     let begin = phase(offset);
     let end = PERIOD.min(begin.saturating_add(usize::try_from(length).unwrap_or(PERIOD)));
     Bytes::from_static(&PATTERN[begin..end])
+}
+
+/// The stream from `offset` on, all `length` bytes; copied only where the pattern begins anew within them.
+pub fn whole(offset: u64, length: usize) -> Bytes {
+    let first = slice(offset, length as u64);
+    if first.len() == length {
+        return first;
+    }
+    let mut bytes = BytesMut::with_capacity(length);
+    bytes.extend_from_slice(&first);
+    while bytes.len() < length {
+        bytes.extend_from_slice(&slice(0, (length - bytes.len()) as u64));
+    }
+    bytes.freeze()
 }
 
 /// Returns true if `data` equals the stream from `offset` on.
@@ -76,11 +90,9 @@ mod tests {
 
     #[test]
     fn a_stream_matches_itself_and_nothing_else() {
-        let mut stream = Vec::new();
         let far = PERIOD as u64 - 10;
-        while stream.len() < 50 {
-            stream.extend_from_slice(&slice(far + stream.len() as u64, 50 - stream.len() as u64));
-        }
+        let mut stream = whole(far, PERIOD + 50).to_vec();
+        assert_eq!(stream[..10], slice(far, 50)[..]);
         assert!(matches(far, &stream), "copied, across the end of the pattern");
         assert!(!matches(far + 1, &stream));
         assert_eq!(differences(far, &stream), 0);
