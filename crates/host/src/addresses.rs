@@ -132,8 +132,9 @@ impl Borrowed {
         let flush = Step::Command(ip(&[family, "route", "flush", "table", &table]));
         self.undo.later(flush)?;
         for route in routes_of(&interface, family)? {
+            let route = route.words();
             let mut words = vec![family, "route", "replace"];
-            words.extend(route.split_whitespace());
+            words.extend(route.iter().map(String::as_str));
             words.extend(["dev", &interface, "table", &table]);
             // A gateway that cannot be reached over this interface belongs to a route that is none of ours.
             let _ = Step::Command(ip(&words)).run();

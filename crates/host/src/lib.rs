@@ -11,6 +11,7 @@ mod driver;
 pub mod emulator;
 mod intake;
 mod interface;
+mod ip;
 mod namespace;
 mod netlink;
 mod packet_socket;

@@ -1,6 +1,8 @@
 //! Queries about the machine's addresses, to `ip(8)`, `nft(8)` and `/proc`.
 
 use super::{Pool, Ports};
+use crate::ip::{self, Link, Route, Rule};
+use serde::de::DeserializeOwned;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
@@ -77,14 +79,9 @@ pub(super) fn family(address: IpAddr) -> &'static str {
 
 /// The interface that has `address`; `None` if the machine does not have it.
 pub fn interface_of(address: IpAddr) -> Result<Option<String>, AddressError> {
-    let text = run("ip", &["-o", family(address), "address", "show"])?;
-    Ok(text.lines().find_map(|line| {
-        let mut words = line.split_whitespace().skip(1);
-        let name = words.next()?;
-        let with_length = words.nth(1)?;
-        let own = with_length.split('/').next()?;
-        (own.parse() == Ok(address)).then(|| name.split('@').next().unwrap_or(name).to_owned())
-    }))
+    let links: Vec<Link> = ask(&[family(address), "address", "show"])?;
+    let has = |link: &Link| link.addr_info.iter().any(|own| own.local == Some(address));
+    Ok(links.into_iter().find(has).map(|link| link.ifname))
 }
 
 /// An address that nothing has a route to but the default route.
@@ -96,62 +93,52 @@ pub(super) fn choose_inner(pool: &Pool, outer: IpAddr, number: u8) -> Result<IpA
         }
         IpAddr::V6(_) => (u128::from(pool.v6) | u128::from(number)).to_be_bytes().into(),
     };
-    let routes = run("ip", &[family(inner), "route", "show", "match", &inner.to_string()])?;
-    match routes.lines().find(|route| !route.starts_with("default")) {
-        Some(route) => Err(AddressError::Conflict { address: inner, route: route.trim().to_owned() }),
+    let routes: Vec<Route> = ask(&[family(inner), "route", "show", "match", &inner.to_string()])?;
+    match routes.iter().find(|route| route.dst != "default") {
+        Some(route) => Err(AddressError::Conflict { address: inner, route: route.words().join(" ") }),
         None => Ok(inner),
     }
 }
 
-/// The interface's routes in the main table, without its name.
-pub(super) fn routes_of(interface: &str, family: &str) -> Result<Vec<String>, AddressError> {
-    let text = run("ip", &[family, "route", "show", "table", "main", "dev", interface])?;
-    let usable = |line: &&str| !line.starts_with("fe80:") && !line.contains("linkdown") && !line.trim().is_empty();
-    // Networks before the gateways that lie in them.
-    let (gateways, mut networks): (Vec<&str>, Vec<&str>) =
-        text.lines().filter(usable).partition(|line| line.contains(" via "));
-    networks.extend(gateways);
-    let plain = |line: &str| {
-        let words = line.split_whitespace().take_while(|word| !matches!(*word, "expires" | "pref" | "hoplimit"));
-        words.collect::<Vec<_>>().join(" ")
-    };
-    Ok(networks.into_iter().map(plain).collect())
+/// Usable routes of the interface in the main table: networks before the gateways that lie in them.
+pub(super) fn routes_of(interface: &str, family: &str) -> Result<Vec<Route>, AddressError> {
+    let mut routes: Vec<Route> = ask(&[family, "route", "show", "table", "main", "dev", interface])?;
+    routes.retain(|route| !route.dst.starts_with("fe80:") && route.is_up());
+    routes.sort_by_key(Route::has_gateway);
+    Ok(routes)
 }
 
-/// Priority and table of the rules that are there for what comes from `address`.
+/// Priority and table of the rules that apply to all packets from `address`.
 pub(super) fn rules_for(address: IpAddr) -> Result<Vec<(u32, String)>, AddressError> {
-    let text = run("ip", &[family(address), "rule", "show"])?;
-    let rule = |line: &str| {
-        let (priority, rest) = line.split_once(':')?;
-        let words: Vec<&str> = rest.split_whitespace().collect();
-        match words[..] {
-            ["from", source, "lookup", table] if is_within(address, source) => {
-                Some((priority.trim().parse().ok()?, table.to_owned()))
-            }
-            _ => None,
-        }
-    };
-    Ok(text.lines().filter_map(rule).collect())
+    let rules: Vec<Rule> = ask(&[family(address), "rule", "show"])?;
+    let applies = |rule: &Rule| rule.others.is_empty() && is_within(address, &rule.src, rule.srclen);
+    Ok(rules.into_iter().filter(applies).filter_map(|rule| Some((rule.priority, rule.table?))).collect())
 }
 
-/// `address` lies in `network`, which is an address with or without a length.
-fn is_within(address: IpAddr, network: &str) -> bool {
-    let (base, length) = network.split_once('/').unwrap_or((network, ""));
+/// `address` lies in the network of this length around `base`; without a length, it is that address.
+fn is_within(address: IpAddr, base: &str, length: Option<u32>) -> bool {
     let Ok(base) = base.parse::<IpAddr>() else { return false };
     let (a, b, width) = match (address, base) {
         (IpAddr::V4(a), IpAddr::V4(b)) => (u128::from(u32::from(a)), u128::from(u32::from(b)), 32),
         (IpAddr::V6(a), IpAddr::V6(b)) => (a.into(), b.into(), 128),
         _ => return false,
     };
-    let length = length.parse().unwrap_or(width).min(width);
+    let length = length.unwrap_or(width).min(width);
     length == 0 || a >> (width - length) == b >> (width - length)
 }
 
 pub(super) fn mtu_of(interface: &str) -> Option<u32> {
-    let text = run("ip", &["-o", "link", "show", "dev", interface]).ok()?;
-    let mut words = text.split_whitespace();
-    words.find(|word| *word == "mtu")?;
-    words.next()?.parse().ok()
+    let links: Vec<Link> = ask(&["link", "show", "dev", interface]).ok()?;
+    links.first()?.mtu
+}
+
+/// Asks `ip -j`.
+fn ask<T: DeserializeOwned>(words: &[&str]) -> Result<Vec<T>, AddressError> {
+    let words = [&["-j"], words].concat();
+    ip::read(&run("ip", &words)?).map_err(|error| AddressError::Command {
+        command: format!("ip {}", words.join(" ")),
+        message: format!("its answer is not the JSON of iproute2: {error}"),
+    })
 }
 
 /// The kernel's own sockets do not use the ports.
@@ -238,12 +225,17 @@ mod tests {
     #[test]
     fn networks_hold_addresses() {
         let address = "10.77.1.2".parse().unwrap();
-        for (network, within) in
-            [("10.77.1.2", true), ("10.77.1.0/24", true), ("10.77.2.0/24", false), ("0.0.0.0/0", true), ("all", false)]
-        {
-            assert_eq!(is_within(address, network), within, "{network}");
+        for (base, length, within) in [
+            ("10.77.1.2", None, true),
+            ("10.77.1.0", None, false),
+            ("10.77.1.0", Some(24), true),
+            ("10.77.2.0", Some(24), false),
+            ("0.0.0.0", Some(0), true),
+            ("all", None, false),
+        ] {
+            assert_eq!(is_within(address, base, length), within, "{base} {length:?}");
         }
-        assert!(is_within("fd77::1".parse().unwrap(), "fd77::/16") && !is_within(address, "::/0"));
+        assert!(is_within("fd77::1".parse().unwrap(), "fd77::", Some(16)) && !is_within(address, "::", Some(0)));
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub use readiness::{NOTIFY_SOCKET, Readiness, notify_ready};
 pub use settings::KernelSettings;
 
 use crate::emulator::{Emulator, EmulatorError, EmulatorReport, Handle, Options as EmulatorOptions, PathEnds};
+use crate::ip::{self, Link};
 use crate::{Device, Namespace, PacketSocket, Tun, VethError};
 use anabranch_paths::NetworkSpec;
 use anabranch_units::Seed;
@@ -239,11 +240,10 @@ const SETTLING: Duration = Duration::from_secs(10);
 
 /// The part of a host that cannot be used yet, as a sentence without its end.
 fn unsettled(host: &Namespace) -> Option<String> {
-    let links = host.command("ip", &["-o", "link", "show", "up"]).unwrap_or_default();
-    // An interface drops outgoing packets as long as it has no queue.
-    if let Some(link) = links.lines().find(|link| link.contains("NO-CARRIER") || link.contains("qdisc noop ")) {
-        let name = link.split(": ").nth(1).unwrap_or("an interface");
-        return Some(format!("the interface {name} was not ready"));
+    let links = host.command("ip", &["-j", "link", "show", "up"]).unwrap_or_default();
+    let links: Vec<Link> = ip::read(&links).unwrap_or_default();
+    if let Some(link) = links.iter().find(|link| !link.is_ready()) {
+        return Some(format!("the interface {} was not ready", link.ifname));
     }
     let addresses = host.run(|| std::fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default());
     let mut tentative = addresses.lines().filter(|line| is_tentative(line));
