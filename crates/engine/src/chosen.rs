@@ -1,5 +1,5 @@
-//! Keys and initial data sequence numbers that a test chooses, so that a wrap lies where it can be seen. No key is
-//! known whose hash ends a few bytes below 2⁶⁴, so the number itself can be chosen too.
+//! Keys and initial data sequence numbers that a test chooses (feature `test-hooks`), so that a wrap lies where it can
+//! be seen. No key is known whose hash ends a few bytes below 2⁶⁴, so the number itself can be chosen too.
 
 use anabranch_units::{Dsn, Key};
 use std::collections::VecDeque;
@@ -11,7 +11,8 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// The next connection gets this key in place of a random one.
+    /// Queues `key` for the next connection, in place of a random one.
+    #[cfg(any(test, feature = "test-hooks"))]
     pub(crate) fn add_key(&mut self, key: Key) {
         self.keys.push_back(key);
     }
@@ -21,6 +22,7 @@ impl Chosen {
     }
 
     /// Makes the stream of the host with this key begin after `idsn`.
+    #[cfg(any(test, feature = "test-hooks"))]
     pub(crate) fn pin(&mut self, key: Key, idsn: Dsn) {
         self.idsns.retain(|(known, _)| *known != key);
         self.idsns.push((key, idsn));

@@ -16,7 +16,7 @@ use crate::{
     Config, ConfigError, ConnectionId, ConnectionStats, Counters, Ended, Event, OpenError, Purpose, ReadError,
     SubflowStats, Switch, WriteError, connection,
 };
-use anabranch_units::{Bytes, Dsn, Entropy, Instant, Key, Secret, Seed, SubflowId};
+use anabranch_units::{Bytes, Entropy, Instant, Secret, Seed, SubflowId};
 use anabranch_wire::{Echo, FlowKey, Segment};
 use bytes::Bytes as Payload;
 use std::cmp::Reverse;
@@ -479,14 +479,17 @@ impl Endpoint {
         !self.shared.events.is_empty()
     }
 
-    /// For tests: the next connection gets `key` in place of a random one, unless its token is taken.
-    pub fn set_next_key(&mut self, key: Key) {
+    /// Gives `key` to the next connection in place of a random one, unless its token is taken. Needs the feature
+    /// `test-hooks`.
+    #[cfg(any(test, feature = "test-hooks"))]
+    pub fn set_next_key(&mut self, key: anabranch_units::Key) {
         self.shared.chosen.add_key(key);
     }
 
-    /// For tests: makes the stream of the host with `key` begin after `idsn` in place of the key's hash (RFC 8684
-    /// §3.1), so that it wraps soon. Both ends must agree.
-    pub fn pin_idsn(&mut self, key: Key, idsn: Dsn) {
+    /// Makes the stream of the host with `key` begin after `idsn` in place of the key's hash (RFC 8684 §3.1), so that it
+    /// wraps soon. Both ends must agree. Needs the feature `test-hooks`.
+    #[cfg(any(test, feature = "test-hooks"))]
+    pub fn pin_idsn(&mut self, key: anabranch_units::Key, idsn: anabranch_units::Dsn) {
         self.shared.chosen.pin(key, idsn);
     }
 
