@@ -170,6 +170,9 @@ pub enum Switch {
 /// Most subflows a connection can have: each has a bit in the log of sent data.
 pub(crate) const MAX_SUBFLOWS: usize = 16;
 
+/// Largest buffer: sums of a few of them and of offsets fit 64 bits.
+pub(crate) const MAX_BUFFER: Bytes = Bytes::new(1 << 40);
+
 impl Config {
     /// Send and receive buffer unless told otherwise: Linux's `tcp_rmem`. Its `tcp_wmem` is 4 MiB, but RFC 8684 §3.3.5
     /// wants a send buffer at least as large as the receive buffer.
@@ -231,9 +234,20 @@ impl Config {
         if let Some(ports) = self.ports.as_ref().filter(|ports| ports.is_empty() || *ports.start() == 0) {
             return Err(ConfigError::Ports(ports.clone()));
         }
-        for (name, buffer) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
-            if buffer.is_zero() {
+        let initial = self.initial_receive_buffer.map(|initial| ("initial_receive_buffer", initial));
+        let buffers = [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)];
+        for (name, given) in buffers.into_iter().chain(initial) {
+            if given.is_zero() {
                 return Err(ConfigError::Buffer(name));
+            }
+            if given > MAX_BUFFER {
+                return Err(ConfigError::LargeBuffer { name, given });
+            }
+        }
+        let Profile { initial_rto, max_rto, .. } = self.profile;
+        for (name, timeout) in [("profile.initial_rto", initial_rto), ("profile.max_rto", max_rto)] {
+            if timeout.is_zero() {
+                return Err(ConfigError::Timeout(name));
             }
         }
         if self.burst.is_some_and(Bytes::is_zero) {

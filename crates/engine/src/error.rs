@@ -1,6 +1,7 @@
 //! Errors of calls to an endpoint.
 
-use crate::config::MAX_SUBFLOWS;
+use crate::config::{MAX_BUFFER, MAX_SUBFLOWS};
+use anabranch_units::Bytes;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
@@ -34,6 +35,17 @@ pub enum ConfigError {
     /// A buffer holds nothing.
     #[error("`{0}` is zero: at least 1 B, and for speed the product of bandwidth and delay")]
     Buffer(&'static str),
+    /// A buffer is larger than any memory.
+    #[error("`{name}` is {given}: at most {MAX_BUFFER}, and a window has at most 1 GiB (RFC 7323 §2.3)")]
+    LargeBuffer {
+        /// The setting.
+        name: &'static str,
+        /// The size that was asked for.
+        given: Bytes,
+    },
+    /// A timeout would be over as soon as it begins.
+    #[error("`{0}` is zero: a time longer than that, such as 1 s")]
+    Timeout(&'static str),
     /// `burst` lets nothing go.
     #[error("`burst` is zero: at least 1 B, or `None` for one mapping per segment")]
     Burst,
