@@ -65,6 +65,8 @@ impl AddAssign for Bytes {
 
 impl Sub for Bytes {
     type Output = Bytes;
+    /// # Panics
+    /// If `other` is larger; see [`Bytes::saturating_sub`].
     fn sub(self, other: Bytes) -> Bytes {
         Bytes(self.0.checked_sub(other.0).expect("an amount of data is never negative; use saturating_sub"))
     }

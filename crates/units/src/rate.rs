@@ -17,7 +17,7 @@ impl Rate {
 
     /// `n` megabits (10⁶ bits) per second.
     pub const fn from_mbps(n: u64) -> Self {
-        Rate(n * 1_000_000)
+        Rate(n.saturating_mul(1_000_000))
     }
 
     /// Bits per second.

@@ -76,9 +76,9 @@ impl Stream {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// A whole number in `low..=high`.
+    /// A whole number in `low..=high`; `low` if that is above `high`.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
-        low + self.below((high - low).saturating_add(1))
+        low + self.below(high.saturating_sub(low).saturating_add(1))
     }
 }
 

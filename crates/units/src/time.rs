@@ -173,6 +173,8 @@ impl AddAssign for Duration {
 
 impl Sub for Duration {
     type Output = Duration;
+    /// # Panics
+    /// If `d` is longer, as the standard library's; see [`Duration::saturating_sub`].
     fn sub(self, d: Duration) -> Duration {
         Duration(self.0.checked_sub(d.0).expect("a span is never negative; use saturating_sub"))
     }
@@ -193,6 +195,8 @@ impl Mul<u64> for Duration {
 
 impl Div<u64> for Duration {
     type Output = Duration;
+    /// # Panics
+    /// If `k` is zero.
     fn div(self, k: u64) -> Duration {
         Duration(self.0 / k)
     }
