@@ -4,8 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=()
-for crate in units wire policy engine net paths sim capture anabranch; do
-    name=$(sed -n 's/^name = "\(.*\)"/\1/p' "crates/$crate/Cargo.toml" | head -1)
-    packages+=(-p "$name")
+for crate in $(packaging/published.sh); do
+    packages+=(-p "$crate")
 done
 exec cargo package --locked "${packages[@]}" "$@"
