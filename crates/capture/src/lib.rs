@@ -1,10 +1,12 @@
-//! Captures: packets in pcapng files, as `tcpdump` at a host would write them.
+#![doc = include_str!("../README.md")]
 //!
-//! A [`Writer`] streams one file: a section with a comment, named interfaces, packets in the order of time with
-//! comments beside them. A [`Backlog`] in front of it holds packets back until their fate is known. Packets are bare IP
-//! packets (LINKTYPE_RAW), times are in nanoseconds (`if_tsresol` 9) from [`EPOCH`] on.
+//! ## Where to go on
 //!
-//! A [`Reader`] reads captures of any origin, and [`LinkType`] finds the IP packet in a frame.
+//! - A [`Writer`] streams one file: a section with a comment, named interfaces, packets in the order of time with
+//!   comments beside them. A [`Backlog`] in front of it holds packets back until their fate is known.
+//! - A [`Reader`] reads captures of any origin, and [`LinkType`] finds the IP packet in a frame.
+//!
+//! Packets are written as bare IP packets (LINKTYPE_RAW), times in nanoseconds (`if_tsresol` 9) from [`EPOCH`] on.
 #![forbid(unsafe_code)]
 
 mod backlog;
@@ -19,8 +21,3 @@ pub use datagram::udp;
 pub use link::{LinkError, LinkType};
 pub use read::{CapturedAt, Damages, ReadError, Reader, Record};
 pub use write::{Direction, EPOCH, Interface, Section, WriteError, Writer};
-
-/// Runs the example of the README as a test.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -1,24 +1,11 @@
-//! Links, queues, loss and traces: packets with times in, packets and a next time out.
+#![doc = include_str!("../README.md")]
 //!
-//! A [`Network`] is a set of one-way links and of routes over them. It reads no clock and moves anything that has a
-//! length, so the simulator (virtual time) and the emulator (real time) share one link model. Drive it like this:
+//! ## Where to go on
 //!
-//! ```
-//! use anabranch_net::{LinkConfig, Network, Output};
-//! use anabranch_units::{Bytes, Duration, Instant, Rate, Seed};
-//!
-//! let mut network = Network::new();
-//! let link = LinkConfig::new(Rate::from_mbps(10), Duration::from_millis(5));
-//! let wifi = network.add_link(link, "wifi", Seed(1))?;
-//! let route = network.add_route(&[wifi])?;
-//!
-//! network.send(Instant::ZERO, route, "hello", Bytes::new(1500), 0);
-//! let then = network.next_time().unwrap(); // 1.2 ms on the wire and 5 ms through the air.
-//! assert_eq!(then, Instant::ZERO + Duration::from_micros(6200));
-//! let Some(Output::Delivery(delivery)) = network.poll(then) else { panic!() };
-//! assert_eq!(delivery.packet, "hello");
-//! # Ok::<(), anabranch_net::ConfigError>(())
-//! ```
+//! - A [`Network`] is a set of one-way links and of routes over them.
+//! - [`LinkConfig`] says what a link is: its [`Service`] (a rate or a [`Trace`]), delay, [`QueueLimit`], [`LossModel`] and
+//!   [`Reordering`]. A [`Change`] alters it while packets are under way.
+//! - [`LinkStats`] and [`DropCause`] tell what became of packets.
 #![forbid(unsafe_code)]
 
 mod change;
@@ -44,8 +31,3 @@ pub use queue::QueueLimit;
 pub use service::Service;
 pub use stats::{Dropped, Imbalance, LINK, LinkStats};
 pub use trace::{Trace, TraceError};
-
-/// Runs the example of the README as a test.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

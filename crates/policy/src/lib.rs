@@ -1,7 +1,14 @@
-//! Exchangeable policies of a Multipath TCP endpoint: one trait and one folder each, one file per algorithm.
+#![doc = include_str!("../README.md")]
 //!
-//! A policy gets a read-only view and returns a decision; it cannot name the engine, so it cannot reach into a
-//! connection. All names, parameters, defaults and citations stand in one [`registry`].
+//! ## Where to go on
+//!
+//! A policy gets a read-only view and returns a decision; it cannot name the engine, so it cannot reach into a connection.
+//!
+//! - [`scheduler`]: a [`View`] in, a [`Decision`] out.
+//! - [`congestion`]: windows, loss responses and models of the path.
+//! - [`receive_window`], [`ack_path`], [`reinjection`] and [`first_path`]: the other kinds.
+//! - [`registry`]: names, typed parameters and constructors; a [`Catalogue`] holds our policies and those of a program.
+//! - [`forecast`]: predictions of what a subflow delivers, for schedulers that plan ahead.
 #![forbid(unsafe_code)]
 
 pub mod ack_path;
@@ -20,8 +27,3 @@ mod view;
 pub use catalogue::{Catalogue, NameTaken, Table};
 pub use failure::Failure;
 pub use view::{Decision, Delivery, Event, SubflowView, Truth, View};
-
-/// Runs the example of the README as a test.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

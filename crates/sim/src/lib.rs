@@ -1,7 +1,12 @@
-//! Virtual time: endpoints, links and applications in one deterministic world.
+#![doc = include_str!("../README.md")]
 //!
-//! A [`Spec`] describes the paths, two hosts, workloads, and changes with their times. [`run`] plays it and returns an
-//! [`Outcome`]. The seed and the specification are the whole run: the same two give the same [`Outcome::digest`].
+//! ## Where to go on
+//!
+//! - A [`Spec`] describes the paths, two hosts ([`HostSpec`]), workloads ([`Workload`]), and changes with their times.
+//! - [`run`] plays it and returns an [`Outcome`]; [`run_observed`] shows each packet to an [`Observer`].
+//! - [`page`] describes web pages as graphs of downloads and computations.
+//!
+//! The seed and the specification are the whole run: the same two give the same [`Outcome::digest`].
 #![forbid(unsafe_code)]
 
 mod address;
@@ -31,8 +36,3 @@ pub use outcome::{
 pub use sample::{PathSample, Sample};
 pub use spec::{Arrivals, Extent, FileOrder, HostSpec, Spacing, Spec, SpecError, TimedRestart, TimedSwitch, Workload};
 pub use world::{run, run_observed};
-
-/// Runs the example of the README as a test.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

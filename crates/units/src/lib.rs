@@ -1,8 +1,14 @@
-//! Shared vocabulary of the other crates: time, bytes, rates, sequence numbers, identifiers, keys and random
-//! generators, seeded or secret.
+#![doc = include_str!("../README.md")]
 //!
-//! This crate knows no packets, policies or clocks. Each quantity is a newtype, so that adding segments to bytes or an
-//! instant to an instant does not compile.
+//! ## Where to go on
+//!
+//! - [`Instant`], [`Duration`], [`Bytes`] and [`Rate`] are quantities; [`quantity`] reads them as people write them.
+//! - [`Dsn`] and [`SubflowSeq`] are the sequence numbers of the two levels of MPTCP; they wrap.
+//! - [`Key`], [`Token`] and [`Nonce`] belong to its handshakes, with the HMACs over them ([`join_hmac`]).
+//! - [`Seed`] gives each random element a [`Stream`] of its own; [`Entropy`] is for real networks.
+//! - [`statistic`] describes numbers once for all forms of output.
+//!
+//! The crate knows no packets, policies or clocks.
 #![forbid(unsafe_code)]
 
 mod bytes;
@@ -26,8 +32,3 @@ pub use seq::{Dsn, SubflowSeq};
 pub use stream::{Seed, Stream};
 pub use text::{hex, nearest, suggest};
 pub use time::{Duration, Instant};
-
-/// Runs the example of the README as a test.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

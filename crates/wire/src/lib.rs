@@ -1,8 +1,13 @@
-//! Segments that MPTCP peers exchange: IP and TCP header fields and the RFC 8684 options, as values.
+#![doc = include_str!("../README.md")]
 //!
-//! A [`Segment`] holds every field and option that the wire has. [`emit`] turns it into the bytes of an IP packet,
-//! [`parse`] turns them back; the two are inverses on every segment that can be written. The engine never sees bytes;
-//! the simulator exchanges segments directly, or through the codec if asked to.
+//! ## Where to go on
+//!
+//! - A [`Segment`] holds every field and option that the wire has; its [`Options`] hold MPTCP's as [`MpOption`].
+//! - [`emit`] turns it into the bytes of an IP packet and [`parse`] turns them back; the two are inverses on every segment
+//!   that can be written. [`parse_captured`] reads what a capture has cut short.
+//! - [`plan`](plan()) deals out the 40 bytes of TCP options by priority.
+//! - [`Echo`] and [`TooBig`] are the two kinds of ICMP that an endpoint needs.
+//! - [`pattern`] is payload that a receiver can check without knowing the sender.
 #![forbid(unsafe_code)]
 
 mod checksum;
@@ -32,8 +37,3 @@ pub use options::{Foreign, Handshake, Options, SackBlock, SackBlocks, Timestamps
 pub use plan::{plan, sack_room};
 pub use segment::{Ecn, Flags, IpHeader, Segment};
 pub use too_big::TooBig;
-
-/// Runs the example of the README as a test.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
