@@ -9,6 +9,7 @@ pub struct LinkType(pub u16);
 
 /// Why a frame yields no IP packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LinkError {
     /// ARP and the like.
     #[error("no IP packet")]

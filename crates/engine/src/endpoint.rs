@@ -28,6 +28,7 @@ mod strangers;
 
 /// A segment to be sent.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Transmit {
     /// The segment; its source address says from where it leaves. [`Endpoint::reuse`] of this or another endpoint takes
     /// its memory back.

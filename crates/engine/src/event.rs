@@ -30,6 +30,7 @@ impl fmt::Debug for ConnectionId {
 
 /// Something the application may want to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Event {
     /// The connection we opened is established.
     Connected {
@@ -116,6 +117,7 @@ impl Event {
 
 /// Reason for which a connection is plain TCP although MPTCP was asked for (RFC 8684 §3.7).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
 pub enum FallbackReason {
     /// The SYN carried no MP_CAPABLE, or one we cannot serve.
     Syn,
@@ -143,6 +145,7 @@ pub enum FallbackReason {
 
 /// Counters of an endpoint, over all its connections.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Counters {
     /// Fallbacks to TCP by reason.
     pub fallbacks: BTreeMap<FallbackReason, u64>,

@@ -6,6 +6,7 @@ use std::fmt;
 
 /// Purpose of a segment. Displays as a phrase for people, as captures have it in their comments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Purpose {
     /// A SYN, a SYN/ACK, or the ACK that ends the handshake of this side.
     Handshake {
@@ -41,6 +42,7 @@ pub enum Purpose {
 
 /// Origin of the choice of a subflow for new data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Choice {
     /// The scheduler.
     Scheduler,
@@ -54,6 +56,7 @@ pub enum Choice {
 
 /// Mechanism by which a subflow detected a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Detector {
     /// Its retransmission timeout (RFC 6298).
     Rto,
@@ -69,6 +72,7 @@ pub enum Detector {
 
 /// Reason for which data in flight on one subflow is repeated on another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Reason {
     /// The retransmission timeout of this subflow.
     Rto(SubflowId),
@@ -90,6 +94,7 @@ pub enum Reason {
 
 /// Reason for which an ACK left by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum AckReason {
     /// The delayed-ACK timer ran out (RFC 9293 §3.8.6.3).
     Delayed,

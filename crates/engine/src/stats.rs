@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 /// One end of a connection.
 #[derive(Clone, PartialEq, Debug, Default)]
+#[non_exhaustive]
 pub struct ConnectionStats {
     /// Time at which the first SYN was sent or received.
     pub opened_at: Instant,
@@ -64,6 +65,7 @@ pub struct ConnectionStats {
 
 /// Memory that a connection takes up now, and whether its peer gets on. Cheap enough to be asked after every packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Load {
     /// Memory for data: written and not acknowledged, received and not read, with the bookkeeping of each piece and
     /// segment.
@@ -81,6 +83,7 @@ pub struct Load {
 
 /// Reason for which a connection is over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
 pub enum Ended {
     /// Both directions were closed in order.
     InOrder,
@@ -119,6 +122,7 @@ impl Ended {
 
 /// Misbehaviour of a scheduler that the engine overrules.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
 pub enum Misconduct {
     /// A subflow that cannot carry data now, data that cannot leave, a copy of what is not in flight, or a wait while
     /// nothing is in flight that could end it.
@@ -143,6 +147,7 @@ impl Misconduct {
 
 /// Number of overruled policy decisions, by reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Overruled {
     /// [`Misconduct::Impossible`]: min-RTT decided instead.
     pub impossible: u64,
@@ -173,6 +178,7 @@ impl Overruled {
 
 /// Time for which a sender could not send, by obstacle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct Blocked {
     /// Data waited and every congestion window was full (or the first hop's queue, with TSQ).
     pub cwnd: Duration,
@@ -214,6 +220,7 @@ pub struct SubflowStats {
 
 /// Counters of the sending half of a subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
 pub struct SubflowCounts {
     /// Data segments sent, retransmissions included.
     pub segments_sent: u64,

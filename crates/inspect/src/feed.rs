@@ -175,6 +175,7 @@ fn segment(link: LinkType, record: &Record) -> Result<Captured, Reason> {
         LinkError::Unknown(link) => Reason::UnknownLink(link),
         LinkError::NotIp => Reason::NotIp,
         LinkError::Cut => Reason::Cut,
+        _ => Reason::Malformed,
     })?;
     let mut captured = parse_captured(&packet).map_err(|error| match error {
         ParseError::NotTcp(_) => Reason::NotTcp,

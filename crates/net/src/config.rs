@@ -45,6 +45,7 @@ pub struct Reordering {
 
 /// A link or route that cannot be.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigError {
     /// A value is not a probability.
     #[error("{field} is {value}; a probability lies between 0 and 1")]

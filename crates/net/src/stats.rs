@@ -8,6 +8,7 @@ use std::borrow::Cow;
 ///
 /// At any time `offered + duplicated = delivered + dropped + queued + in flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkStats {
     /// Packets offered, admitted or not.
     pub offered: u64,

@@ -34,6 +34,7 @@ struct Slot {
 
 /// Text that is no trace. Lines count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TraceError {
     /// The trace has no line.
     #[error("the trace is empty; it needs one number of milliseconds per line")]

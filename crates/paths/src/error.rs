@@ -4,6 +4,7 @@ use anabranch_net::ConfigError;
 
 /// Error in a network specification.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NetworkError {
     /// No paths, or more than there are addresses for.
     #[error("there are {0} paths; accepted are 1 to 255")]

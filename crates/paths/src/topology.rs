@@ -51,6 +51,7 @@ pub struct PathState {
 
 /// The counts of one link.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LinkOutcome {
     /// Its name, for instance `wifi/down`.
     pub name: String,

@@ -60,6 +60,7 @@ type Closure<T> = dyn Fn(&Params) -> <T as Kind>::Policy + Send + Sync;
 
 /// Why a policy cannot be built as asked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParamError {
     /// No policy has that name.
     #[error("there is no {kind} called `{name}`; there are: {known}")]

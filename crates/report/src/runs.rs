@@ -145,7 +145,7 @@ fn about(connection: &ConnectionOutcome) -> String {
         text += &format!(
             "\nsender blocked by cwnd {cwnd}, receive window {window}, scheduler {scheduler}, application {application}"
         );
-        let Overruled { impossible, starving, looping, shares, copies } = sender.overruled;
+        let Overruled { impossible, starving, looping, shares, copies, .. } = sender.overruled;
         for (times, why) in [(impossible, "impossible"), (starving, "it starved the connection"), (looping, "it span")]
         {
             if times > 0 {

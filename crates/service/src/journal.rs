@@ -59,7 +59,6 @@ impl Journal {
             Event::Connected { multipath } | Event::Reopened { multipath } | Event::Accepted { multipath } => {
                 with(subflows(), json!({ "multipath": multipath }))
             }
-            Event::PeerFinished => json!({}),
             Event::Closed | Event::Reset => json!({ "connection_stats": ConnectionReport::of(endpoint, id) }),
             Event::Fallback(reason) => json!({ "reason": reason.name() }),
             Event::SubflowEstablished(subflow) | Event::SubflowClosed(subflow) => {
@@ -69,6 +68,7 @@ impl Journal {
                 json!({ "subflow": subflow.0, "reason": reason.name(), "transient": transient })
             }
             Event::SchedulerOverruled(why) => json!({ "why": why.name() }),
+            _ => json!({}),
         };
         let number = self.number(id);
         self.line(now, event.name(), with(Some(json!({ "connection": number })), more));

@@ -87,9 +87,13 @@ mod tests {
     use anabranch_wire::ResetReason;
 
     fn report() -> ConnectionReport {
-        let blocked = Blocked { cwnd: Duration::from_millis(20), ..Blocked::default() };
-        let fallback = Some(FallbackReason::SynAck);
-        let stats = ConnectionStats { data_acked: 7, reinjected: 5, blocked, fallback, ..ConnectionStats::default() };
+        let mut blocked = Blocked::default();
+        blocked.cwnd = Duration::from_millis(20);
+        let mut stats = ConnectionStats::default();
+        (stats.data_acked, stats.reinjected, stats.blocked) = (7, 5, blocked);
+        stats.fallback = Some(FallbackReason::SynAck);
+        let mut counts = SubflowCounts::default();
+        (counts.segments_sent, counts.fast_recoveries) = (11, 2);
         let subflow = SubflowStats {
             id: SubflowId(3),
             local: ([10, 0, 0, 1], 5000).into(),
@@ -101,7 +105,7 @@ mod tests {
             retransmitted: 0,
             rtos: 1,
             bytes_received: 0,
-            counts: SubflowCounts { segments_sent: 11, fast_recoveries: 2, ..SubflowCounts::default() },
+            counts,
         };
         ConnectionReport { stats, subflows: vec![subflow] }
     }
@@ -130,13 +134,15 @@ mod tests {
 
         let json = json!(report().document(tables));
         assert_eq!((&json["dummy_wait"], &json["subflows"][0]["dummy"]), (&json!(5), &json!(2)));
-        let counters = Counters { reopened: 4, ..Counters::default() };
+        let mut counters = Counters::default();
+        counters.reopened = 4;
         assert_eq!(CounterReport::of_table(&endpoint, &counters).0["dummy"], 4);
     }
 
     #[test]
     fn counters_by_reason_have_a_name_each() {
-        let mut counters = Counters { cookies_sent: 2, ..Counters::default() };
+        let mut counters = Counters::default();
+        counters.cookies_sent = 2;
         counters.fallbacks.insert(FallbackReason::SynAck, 1);
         counters.resets_sent.insert(ResetReason::MptcpError, 3);
         counters.reset_reasons_received.insert(ResetReason::Other(9), 4);

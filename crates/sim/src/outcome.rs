@@ -10,6 +10,7 @@ use std::fmt;
 
 /// Everything that a run has measured.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Outcome {
     /// All transfers are through. False if the run was stopped or a connection failed.
     pub finished: bool,
@@ -75,6 +76,7 @@ pub struct Transfer {
 /// One connection. Its counts exclude data sent to warm it up before files; positions in the stream and peaks of held
 /// data include it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ConnectionOutcome {
     /// The client on whose paths it is.
     pub client: usize,
@@ -94,6 +96,7 @@ pub struct ConnectionOutcome {
 
 /// One subflow as the sender of data sees it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SubflowOutcome {
     /// Index into the paths of the specification.
     pub path: usize,
@@ -103,6 +106,7 @@ pub struct SubflowOutcome {
 
 /// One web page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PageOutcome {
     /// The client that loads it.
     pub client: usize,
@@ -116,6 +120,7 @@ pub struct PageOutcome {
 
 /// One UDP workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct UdpOutcome {
     /// The client on whose path it is.
     pub client: usize,
@@ -155,6 +160,7 @@ pub enum EventKind {
 
 /// One segment at one host. [`EventRecord`] prints as one line of JSON.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct EventRecord {
     /// Time of the event.
     pub at: Instant,

@@ -316,6 +316,7 @@ pub struct TimedRestart {
 
 /// A run that cannot be.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpecError {
     /// A network that cannot be, or the name of a path that is not there.
     #[error(transparent)]

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 /// Why a [`Segment`](crate::Segment) cannot be written. The output is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
 pub enum EmitError {
     /// One address is IPv4, the other IPv6.
     #[error("the addresses are of different families")]
@@ -35,6 +36,7 @@ pub enum EmitError {
 
 /// Why a packet cannot be read as a [`Segment`](crate::Segment).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
 pub enum ParseError {
     /// Ends before what its headers promise.
     #[error("{layer} ends after {have} bytes, {need} are needed")]
@@ -79,6 +81,7 @@ pub enum ParseError {
 
 /// Part of a packet named by a [`ParseError`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Layer {
     /// The IP header or the packet as a whole.
     Ip,

@@ -185,7 +185,8 @@ fn against_etherparse(packet: &Bytes) {
         },
         // It does not ask whether a route has ended, nor does it mind long chains.
         Err(ParseError::SourceRoute | ParseError::Extensions) => assert!(packet[0] >> 4 == 6),
-        Err(error @ (ParseError::IpChecksum | ParseError::TcpChecksum)) => panic!("{error}, though ignored"),
+        // Checksums are ignored.
+        Err(error) => panic!("no fault that is looked for here: {error}"),
     }
 }
 

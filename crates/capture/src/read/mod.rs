@@ -18,6 +18,7 @@ use std::path::Path;
 
 /// One captured packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Record {
     /// Nanoseconds since 1970. `None` for a simple packet block of pcapng, which has no time.
     pub at: Option<Instant>,
@@ -42,6 +43,7 @@ pub struct CapturedAt {
 
 /// Why a capture, or the rest of it, cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// The operating system, or damaged compression.
     #[error("{0}")]

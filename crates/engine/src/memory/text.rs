@@ -49,6 +49,7 @@ pub struct PathRecord {
 
 /// A text that is no memory of paths.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MemoryError {
     /// The first line is another.
     #[error("the first line must be `{HEAD}`")]

@@ -67,6 +67,7 @@ fn refusal<'a>(error: &ParamError, names: impl Iterator<Item = &'a str>, at: &Ra
             // This text is not split, since a value may contain anything.
             return Problem::at(at, format!("`{policy}.{name}` is {value}"), format!("it must be {accepted}"));
         }
+        _ => None,
     };
     let help = near.map_or_else(|| help.to_owned(), |near| format!("did you mean `{near}`? {help}"));
     Problem::at(at, problem, help)

@@ -115,7 +115,9 @@ mod tests {
         let connection = [CONNECTION, &[dummy]].concat();
         let mut sums = Sums::new(Tables { connection: &connection, ..Tables::ENGINE });
         let nothing_now = sums.clone();
-        sums.add(&ConnectionStats { sent: 5, ofo_now: 3, ..ConnectionStats::default() }, &[]);
+        let mut stats = ConnectionStats::default();
+        (stats.sent, stats.ofo_now) = (5, 3);
+        sums.add(&stats, &[]);
         let text = text(|registry| sums.register(&nothing_now, registry));
         assert!(text.contains("# HELP anabranch_dummy_bytes A dummy.\n"), "{text}");
         assert!(text.contains("anabranch_dummy_bytes_total 5\n"), "{text}");
@@ -144,9 +146,10 @@ mod tests {
     #[test]
     fn names_of_dashboards_stay() {
         let mut sums = Sums::default();
-        let overruled = anabranch_engine::Overruled { looping: 2, ..Default::default() };
-        let hol_blocked = Duration::from_millis(1500);
-        sums.add(&ConnectionStats { duplicates: 7, overruled, hol_blocked, ..ConnectionStats::default() }, &[]);
+        let mut stats = ConnectionStats::default();
+        (stats.duplicates, stats.overruled.looping) = (7, 2);
+        stats.hol_blocked = Duration::from_millis(1500);
+        sums.add(&stats, &[]);
         let text = text(|registry| sums.register(&Sums::default(), registry));
         for line in [
             "anabranch_duplicate_bytes_total 7\n",

@@ -156,7 +156,7 @@ impl Stage<'_> {
     }
 
     #[inline]
-    fn forward(&mut self, host: usize, Transmit { segment, size, tag, purpose }: Transmit) {
+    fn forward(&mut self, host: usize, Transmit { segment, size, tag, purpose, .. }: Transmit) {
         let path = self.path_between(segment.flow.src, segment.flow.dst);
         assert!(path < self.topology.paths(), "a segment travels between addresses that exist: {:?}", segment.flow);
         if self.events.is_some() {

@@ -372,7 +372,6 @@ impl Application for Proxy {
             return;
         };
         match event {
-            Event::Accepted { .. } => {}
             Event::Connected { multipath } => {
                 self.count_protocol(multipath);
                 self.step(cx, index, |proxy, cx, session| proxy.on_connected(cx, session));
@@ -394,7 +393,7 @@ impl Application for Proxy {
             Event::Reset => self.on_engine_gone(cx, id, index, false),
             Event::SubflowEstablished(_) => self.totals.subflows += 1,
             Event::SubflowReset { .. } => self.totals.subflow_resets += 1,
-            Event::Reopened { .. } | Event::Fallback(_) | Event::SubflowClosed(_) | Event::SchedulerOverruled(_) => {}
+            _ => {}
         }
     }
 
