@@ -487,8 +487,8 @@ impl Endpoint {
         self.shared.chosen.add_key(key);
     }
 
-    /// Makes the stream of the host with `key` begin after `idsn` in place of the key's hash (RFC 8684 §3.1), so that it
-    /// wraps soon. Both ends must agree. Needs the feature `test-hooks`.
+    /// Makes the stream of the host with `key` begin after `idsn` in place of the key's hash (RFC 8684 §3.1), so that
+    /// it wraps soon. Both ends must agree. Needs the feature `test-hooks`.
     #[cfg(any(test, feature = "test-hooks"))]
     pub fn pin_idsn(&mut self, key: anabranch_units::Key, idsn: anabranch_units::Dsn) {
         self.shared.chosen.pin(key, idsn);

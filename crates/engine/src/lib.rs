@@ -4,7 +4,7 @@
 //!
 //! - [`Endpoint`]: what a driver owes it, and all that it can be asked to do.
 //! - [`Config`], [`Profile`] and [`Policies`]: the settings, the rules of a TCP stack, and what can be swapped.
-//! - [`Event`] and [`Read`]: what an application hears. [`Transmit`]: a segment to be sent, with the [`Purpose`] it has.
+//! - [`Event`] and [`Read`]: what an application hears. [`Transmit`]: a segment to be sent, with its [`Purpose`].
 //! - [`ConnectionStats`], [`SubflowStats`] and [`Counters`]: statistics; [`statistics`] describes each.
 //! - [`PathMemory`]: what is known of paths from earlier connections.
 //!

@@ -1,7 +1,7 @@
 //! Programs with bugs: every public call of an endpoint, in any order and with any argument.
 //!
-//! Nothing panics, whatever the settings that [`Config::check`] lets through, and while time runs forwards every invariant
-//! holds. Segments travel between two endpoints or are lost; `hostile_segments.rs` has those that are made up.
+//! With all settings that [`Config::check`] lets through, no call panics, and every invariant holds. Segments travel
+//! between two endpoints or are lost; `hostile_segments.rs` has those that are made up.
 #![allow(clippy::unwrap_used)]
 
 use anabranch_engine::{
@@ -341,8 +341,9 @@ proptest! {
         let (client, server) = (end(0), end(1));
         prop_assume!(client.is_ok() && server.is_ok());
         let (client, server) = (client.unwrap(), server.unwrap());
+        let now = Instant::from_nanos(start);
         let mut bench =
-            Bench { ends: [client, server], ids: Vec::new(), wire: VecDeque::new(), now: Instant::from_nanos(start), relaxed: false };
+            Bench { ends: [client, server], ids: Vec::new(), wire: VecDeque::new(), now, relaxed: false };
         // Most programs begin so, and others would seldom get as far.
         bench.ends[1].listen(80);
         bench.call(0, &Call::Open([10, 0, 0, 1].into(), ([10, 1, 0, 1], 80).into()));
@@ -360,7 +361,7 @@ proptest! {
                 break;
             }
         }
-        // After a leap of time, probes of a keepalive are made up for one by one: that can take as many rounds as they are.
+        // After a leap of time, probes of a keepalive are made up for one by one, which can take many rounds.
         if is_late(&bench) || bench.relaxed {
             return Ok(());
         }

@@ -3,8 +3,8 @@
 //! ## Where to go on
 //!
 //! - A [`Network`] is a set of one-way links and of routes over them.
-//! - [`LinkConfig`] says what a link is: its [`Service`] (a rate or a [`Trace`]), delay, [`QueueLimit`], [`LossModel`] and
-//!   [`Reordering`]. A [`Change`] alters it while packets are under way.
+//! - [`LinkConfig`] says what a link is: its [`Service`] (a rate or a [`Trace`]), delay, [`QueueLimit`], [`LossModel`]
+//!   and [`Reordering`]. A [`Change`] alters it while packets are under way.
 //! - [`LinkStats`] and [`DropCause`] tell what became of packets.
 #![forbid(unsafe_code)]
 

@@ -2,7 +2,8 @@
 //!
 //! ## Where to go on
 //!
-//! A policy gets a read-only view and returns a decision; it cannot name the engine, so it cannot reach into a connection.
+//! A policy gets a read-only view and returns a decision; it cannot name the engine, so it cannot reach into a
+//! connection.
 //!
 //! - [`scheduler`]: a [`View`] in, a [`Decision`] out.
 //! - [`congestion`]: windows, loss responses and models of the path.

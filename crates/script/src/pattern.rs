@@ -1,5 +1,5 @@
-//! Test payload: both sides' streams are cut from one pattern ([`anabranch_wire::pattern`]) at different places, so that
-//! every byte delivered can be checked.
+//! Test payload: both sides' streams are cut from one pattern ([`anabranch_wire::pattern`]) at different places, so
+//! that every byte delivered can be checked.
 
 use anabranch_wire::pattern;
 use bytes::Bytes;

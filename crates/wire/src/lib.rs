@@ -3,8 +3,8 @@
 //! ## Where to go on
 //!
 //! - A [`Segment`] holds every field and option that the wire has; its [`Options`] hold MPTCP's as [`MpOption`].
-//! - [`emit`] turns it into the bytes of an IP packet and [`parse`] turns them back; the two are inverses on every segment
-//!   that can be written. [`parse_captured`] reads what a capture has cut short.
+//! - [`emit`] turns it into the bytes of an IP packet and [`parse`] turns them back; the two are inverses on every
+//!   segment that can be written. [`parse_captured`] reads what a capture has cut short.
 //! - [`plan`](plan()) deals out the 40 bytes of TCP options by priority.
 //! - [`Echo`] and [`TooBig`] are the two kinds of ICMP that an endpoint needs.
 //! - [`pattern`] is payload that a receiver can check without knowing the sender.
