@@ -136,8 +136,7 @@ fn measure(text: &str, units: &[(&str, u64)], accepted: &str, likely: &[(&str, &
 }
 
 fn split<'a>(text: &'a str, accepted: &str) -> Result<(Decimal, &'a str), Refusal> {
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
+    let (number, unit) = text.split_at(unit_at(text));
     if number.is_empty() && text.starts_with('-') {
         return Err(refuse(format!("`{text}` is negative"), accepted));
     }
@@ -147,8 +146,13 @@ fn split<'a>(text: &'a str, accepted: &str) -> Result<(Decimal, &'a str), Refusa
     }
 }
 
+/// End of the number that `text` begins with.
+fn unit_at(text: &str) -> usize {
+    text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len())
+}
+
 fn bad_unit(text: &str, unit: &str, accepted: &str, near: Option<&str>) -> Refusal {
-    let number = text[..text.len() - unit.len()].trim();
+    let number = &text[..unit_at(text)];
     let problem = match unit {
         "" => format!("`{text}` has no unit"),
         _ => format!("`{unit}` is no unit that fits here"),
