@@ -37,11 +37,14 @@ pub(crate) fn tun_set_carrier(device: BorrowedFd<'_>, up: bool) -> io::Result<()
 }
 
 /// Puts the calling thread under SCHED_FIFO; threads and processes that it starts are ordinary ones.
+///
+/// Calls the kernel itself: the function of musl refuses always, because it cannot speak for a whole process.
 pub(crate) fn schedule_first_in_first_out(priority: i32) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: the structure outlives the call, which only reads it; thread 0 is the calling one.
-    check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) })
+    // SAFETY: the kernel's `struct sched_param` is one int, which outlives the call and is only read; thread 0 is the
+    // calling one.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };
+    check(result as i32)
 }
 
 /// Sets how many bytes of `struct virtio_net_hdr` stand before each packet of a TUN device made with `IFF_VNET_HDR`.
