@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -7,7 +8,22 @@ use std::path::PathBuf;
 
 /// Multipath TCP, simulated exactly: run scenarios and compare schedulers.
 #[derive(Parser, Debug)]
-#[command(name = "anabranch", version, arg_required_else_help = true)]
+#[command(
+    name = "anabranch",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:
+  anabranch compare                                   which scheduler is best over Wi-Fi and LTE?
+  anabranch compare my.toml --schedulers min-rtt,late --report my.html
+  anabranch run path-failure --pcap captures          one run, for Wireshark
+  anabranch list schedulers late                      what it does, and where it differs from its paper
+  anabranch study late/fig10                          a figure of a paper, with a verdict on each statement
+  anabranch testbed wlan-lte --server 'mptcpize run iperf3 -s' -- mptcpize run iperf3 -c server
+  sudo anabranch proxy --listen 10.78.0.1:80 --to 127.0.0.1:8080
+  anabranch inspect capture.pcapng                    a capture of MPTCP, in words
+
+`anabranch COMMAND --help` has examples of each command."
+)]
 pub struct Args {
     /// Command to run.
     #[command(subcommand)]
@@ -44,12 +60,11 @@ pub enum Command {
     /// Add MPTCP to programs without it: in front of a TCP service, or behind SOCKS5 and HTTP CONNECT.
     Proxy(crate::proxy::ProxyArgs),
     /// Print the JSON schema of scenario files.
-    Schema,
+    Schema(SchemaArgs),
     /// Print a completion script for a shell.
-    Completions {
-        /// The shell.
-        shell: clap_complete::Shell,
-    },
+    Completions(crate::completion::CompletionsArgs),
+    /// Write the manual pages of all commands.
+    Man(crate::man::ManArgs),
 }
 
 /// Options common to `run` and `compare`.
@@ -114,6 +129,7 @@ impl Results {
 pub struct RunArgs {
     /// A scenario file, the name of a shipped scenario (`anabranch list scenarios`), or of a drawn one,
     /// drawn/SEED/NUMBER (`anabranch rank`).
+    #[arg(add = Names::or_file(What::Scenarios))]
     pub scenario: String,
     /// Options shared with `compare`.
     #[command(flatten)]
@@ -139,14 +155,14 @@ pub struct RunArgs {
   anabranch compare wlan-lte --set 'path.lte.down=\"recording.down\"' --csv runs.csv")]
 pub struct CompareArgs {
     /// A scenario file, or the name of a shipped scenario, or of a drawn one, drawn/SEED/NUMBER (`anabranch rank`).
-    #[arg(default_value = anabranch_lab::shipped::DEFAULT)]
+    #[arg(default_value = anabranch_lab::shipped::DEFAULT, add = Names::or_file(What::Scenarios))]
     pub scenario: String,
     /// Options shared with `run`.
     #[command(flatten)]
     pub common: Common,
     /// The schedulers to compare, with commas between, each with parameters behind a colon where they differ from the
     /// defaults; all unless given.
-    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…")]
+    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…", add = Names::joined(What::Schedulers))]
     pub schedulers: Option<String>,
     /// Keep every run in DIR/runs.jsonl, and reuse the runs that this build left there. A comparison that was killed
     /// continues where it was.
@@ -212,11 +228,18 @@ pub struct ListArgs {
     /// Kind of entry to list.
     pub what: What,
     /// Show only the entry of this name, with its documentation.
+    #[arg(add = Names::of_list())]
     pub name: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
 }
+
+/// Arguments of `schema`: none.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch schema > scenario.schema.json")]
+pub struct SchemaArgs {}
 
 /// Kinds of entries.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]

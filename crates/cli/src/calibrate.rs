@@ -1,5 +1,7 @@
 //! `anabranch calibrate`.
 
+use crate::args::What;
+use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_calibrate::{Case, Settings, calibrate, suite, witnesses};
@@ -28,6 +30,7 @@ Each transfer is made in the simulator, by our engine on the testbed, and by the
 testbed. It needs what `anabranch testbed` needs. docs/fidelity.md says what we found.")]
 pub struct CalibrateArgs {
     /// Scenario files or names, each with one file, bursts or a page as its workload; without any, the suite.
+    #[arg(add = Names::or_file(What::Scenarios))]
     pub scenarios: Vec<String>,
     /// Override a value of the scenarios, as in `run`.
     #[arg(long = "set", value_name = "KEY=VALUE")]

@@ -19,11 +19,13 @@
 mod args;
 mod calibrate;
 mod compare;
+mod completion;
 mod documentation;
 mod failure;
 mod fetch;
 mod inspect;
 mod list;
+mod man;
 mod output;
 mod path_memory;
 mod proxy;
@@ -48,8 +50,9 @@ use std::sync::Arc;
 
 /// The whole command, with the arguments of the process and these policies.
 pub fn main_with(catalogue: Catalogue) -> ExitCode {
-    let args = arguments();
     let catalogue = Arc::new(catalogue);
+    completion::complete_if_asked(&catalogue);
+    let args = arguments();
     // A broken promise of the simulator is reported as a failed run, with the command that repeats it, and anything
     // else below; neither needs a trace of ours on top.
     std::panic::set_hook(Box::new(|_| {}));
@@ -97,11 +100,8 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Serve(args) => serve::serve(catalogue, &args),
         Command::Fetch(args) => fetch::fetch(catalogue, &args),
         Command::Proxy(args) => proxy::proxy(catalogue, &args),
-        Command::Schema => output::print(&format!("{}\n", anabranch_lab::schema(catalogue))),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "anabranch", &mut script);
-            output::print(&String::from_utf8_lossy(&script))
-        }
+        Command::Schema(_) => output::print(&format!("{}\n", anabranch_lab::schema(catalogue))),
+        Command::Completions(args) => completion::completions(&args),
+        Command::Man(args) => man::man(&args),
     }
 }

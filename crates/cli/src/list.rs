@@ -41,7 +41,25 @@ struct ParameterItem {
 
 /// Prints a list, or one entry of it with its documentation.
 pub fn list(catalogue: &Arc<Catalogue>, args: &ListArgs) -> Result<(), Failure> {
-    let items = match args.what {
+    let items = items(catalogue, args.what)?;
+    let text = match &args.name {
+        None if args.json => shown(true, &without_documentation(items), |_| String::new())?,
+        None => text(&items, output::width()),
+        Some(name) => {
+            let item = items.iter().find(|item| item.name == *name).ok_or_else(|| unknown(name, &items))?;
+            shown(args.json, item, |item| in_full(item, output::width()))?
+        }
+    };
+    output::print(&text)
+}
+
+/// Returns name and description of each entry of a list.
+pub fn names(catalogue: &Arc<Catalogue>, list: What) -> Result<Vec<(String, String)>, Failure> {
+    Ok(items(catalogue, list)?.into_iter().map(|item| (item.name, item.about)).collect())
+}
+
+fn items(catalogue: &Arc<Catalogue>, list: What) -> Result<Vec<Item>, Failure> {
+    Ok(match list {
         What::Schedulers => entries(&catalogue.schedulers),
         What::Congestion => entries(&catalogue.congestion),
         What::Windows => entries(&catalogue.windows),
@@ -52,16 +70,7 @@ pub fn list(catalogue: &Arc<Catalogue>, args: &ListArgs) -> Result<(), Failure> 
         What::Profiles => Profile::NAMES.iter().map(|name| plain(name, profile_about(name))).collect(),
         What::Scenarios => scenarios(catalogue)?,
         What::Studies => studies()?,
-    };
-    let text = match &args.name {
-        None if args.json => shown(true, &without_documentation(items), |_| String::new())?,
-        None => text(&items, output::width()),
-        Some(name) => {
-            let item = items.iter().find(|item| item.name == *name).ok_or_else(|| unknown(name, &items))?;
-            shown(args.json, item, |item| in_full(item, output::width()))?
-        }
-    };
-    output::print(&text)
+    })
 }
 
 fn shown<T: Serialize>(json: bool, what: &T, text: impl Fn(&T) -> String) -> Result<String, Failure> {

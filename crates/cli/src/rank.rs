@@ -1,6 +1,7 @@
 //! `anabranch rank`: schedulers over drawn conditions, and the adversary.
 
-use crate::args::Results;
+use crate::args::{Results, What};
+use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::rank::{Condition, FROZEN, Find, Hunt, Leaderboard, League, RankError};
@@ -42,7 +43,7 @@ pub struct RankArgs {
     pub frozen: Option<String>,
     /// The schedulers to rank, with commas between, each with parameters behind a colon where they differ from the
     /// defaults; all unless given. With --against: the schedulers of which the best should beat it.
-    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…")]
+    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…", add = Names::joined(What::Schedulers))]
     pub schedulers: Option<String>,
     /// Seeds in each condition in which they make a difference; 4 unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -60,7 +61,7 @@ pub struct RankArgs {
     #[command(flatten)]
     pub results: Results,
     /// List the worst conditions of this scheduler; those of the first unless given.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = Names::one(What::Schedulers))]
     pub worst: Option<String>,
     /// Print condition N as a scenario and run nothing.
     #[arg(long, value_name = "N", conflicts_with_all = ["count", "repeat", "against", "write"],
@@ -71,7 +72,8 @@ pub struct RankArgs {
     #[arg(long, value_name = "DIR")]
     pub write: Option<PathBuf>,
     /// Search for conditions in which this scheduler loses most against the best of the others.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["frozen", "count", "csv", "parquet", "report", "worst"])]
+    #[arg(long, value_name = "NAME", add = Names::one(What::Schedulers),
+        conflicts_with_all = ["frozen", "count", "csv", "parquet", "report", "worst"])]
     pub against: Option<String>,
     /// About how many conditions are tried, a third of them drawn; 400 unless given. A search tries whole populations,
     /// and one at least.

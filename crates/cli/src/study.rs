@@ -1,5 +1,7 @@
 //! `anabranch study`: figures of papers, run again.
 
+use crate::args::What;
+use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::study::{PAPERS, Prepared, Provenance, Study, StudyResult};
@@ -26,13 +28,14 @@ verdicts), NAME.csv and NAME.parquet (one row per run). A study that is called a
 has, also after it was killed; figures that need the same runs share them.")]
 pub struct StudyArgs {
     /// Studies by name (`anabranch study --list`), or study files.
-    #[arg(value_name = "NAME", required_unless_present_any = ["list", "paper", "all"])]
+    #[arg(value_name = "NAME", required_unless_present_any = ["list", "paper", "all"],
+        add = Names::or_file(What::Studies))]
     pub names: Vec<String>,
     /// List the studies in this program.
     #[arg(long, conflicts_with_all = ["names", "all", "report"])]
     pub list: bool,
     /// Run all studies of this paper: late, lowlat, f2p, acksp or rbp.
-    #[arg(long, value_name = "PAPER", conflicts_with = "names")]
+    #[arg(long, value_name = "PAPER", conflicts_with = "names", add = Names::papers())]
     pub paper: Option<String>,
     /// Run all studies of all papers.
     #[arg(long, conflicts_with_all = ["names", "paper"])]

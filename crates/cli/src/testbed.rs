@@ -3,6 +3,8 @@
 mod kernel;
 mod report;
 
+use crate::args::What;
+use crate::completion::Names;
 use crate::failure::{Failure, TESTBED_FAILED};
 use crate::output;
 use anabranch_host::emulator::{CaptureOptions, Options as EmulatorOptions};
@@ -46,6 +48,7 @@ testbed failed; 126 or 127 if the command could not be started; 2 if the scenari
 pub struct TestbedArgs {
     /// A scenario file, the name of a shipped scenario (`anabranch list scenarios`), or of a drawn one,
     /// drawn/SEED/NUMBER (`anabranch rank`).
+    #[arg(add = Names::or_file(What::Scenarios))]
     pub scenario: String,
     /// A command for `sh`, started in the server. The command in the client starts when the server listens on a socket
     /// or has said that it is ready, as engines do. It is ended, with all it started, when the command has ended.

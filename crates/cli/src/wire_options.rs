@@ -1,5 +1,7 @@
 //! Options shared by the commands on the wire: the engine's settings and its TUN device.
 
+use crate::args::What;
+use crate::completion::Names;
 use crate::failure::Failure;
 use anabranch_engine::{Config, LocalAddress, Policies, Profile};
 use anabranch_host::{Interface, Tun};
@@ -19,16 +21,16 @@ use std::path::{Path, PathBuf};
 #[command(next_help_heading = "Engine")]
 pub struct WireOptions {
     /// Scheduler: chooses a subflow for each segment (`anabranch list schedulers`); the profile's unless given.
-    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…]")]
+    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…]", add = Names::one(What::Schedulers))]
     pub scheduler: Option<String>,
     /// Congestion control: limits the bytes in flight (`anabranch list congestion`).
-    #[arg(long, value_name = "NAME[:…]", default_value = Policies::CONGESTION)]
+    #[arg(long, value_name = "NAME[:…]", default_value = Policies::CONGESTION, add = Names::one(What::Congestion))]
     pub congestion: String,
     /// Window policy: shares out the peer's window (`anabranch list windows`).
-    #[arg(long, value_name = "NAME[:…]", default_value = Policies::RECEIVE_WINDOW)]
+    #[arg(long, value_name = "NAME[:…]", default_value = Policies::RECEIVE_WINDOW, add = Names::one(What::Windows))]
     pub window: String,
     /// ACK-path policy: chooses the path of an ACK (`anabranch list ack-paths`).
-    #[arg(long, value_name = "NAME[:…]", default_value = Policies::ACK_PATH)]
+    #[arg(long, value_name = "NAME[:…]", default_value = Policies::ACK_PATH, add = Names::one(What::AckPaths))]
     pub ack_path: String,
     /// Accept ACKs that come by another subflow's path, as the peer's --ack-path may send them; both ends must. Implied
     /// by an --ack-path other than own.
@@ -36,14 +38,14 @@ pub struct WireOptions {
     pub ack_rewrite: bool,
     /// Reinjection policy: repeats bytes in flight elsewhere (`anabranch list reinjection`); the profile's unless
     /// given.
-    #[arg(long, value_name = "NAME[:…]")]
+    #[arg(long, value_name = "NAME[:…]", add = Names::one(What::Reinjection))]
     pub reinjection: Option<String>,
     /// First-path policy: chooses the address on which a connection begins (`anabranch list first-paths`); the
     /// profile's unless given.
-    #[arg(long, value_name = "NAME[:…]")]
+    #[arg(long, value_name = "NAME[:…]", add = Names::one(What::FirstPaths))]
     pub first_path: Option<String>,
     /// Stack that its TCP resembles (`anabranch list profiles`).
-    #[arg(long, value_name = "NAME", default_value = Profile::DEFAULT)]
+    #[arg(long, value_name = "NAME", default_value = Profile::DEFAULT, add = Names::one(What::Profiles))]
     pub profile: String,
     /// Require DSS checksums.
     #[arg(long)]
