@@ -1,70 +1,87 @@
 #!/usr/bin/env bash
 # Builds the `anabranch` command with profile-guided optimisation: a quarter less processor time on R1, same results.
-#
-#   packaging/pgo.sh            builds target/pgo/dist/anabranch
-#   packaging/pgo.sh --bench    also builds bench's `speed` with the same profile, to measure the gain
-#
-# Three steps: a build that counts, runs that train it, a build that uses the counts. Takes two builds of the profile
-# `dist`, ten minutes on two cores. Needs rustup's component llvm-tools, of the version of the compiler.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+root="$(cd "$(dirname "$0")/.." && pwd)"
+cd "$root"
 
-case "${1:-}" in
-    "" | --bench) ;;
-    *)
-        echo "usage: packaging/pgo.sh [--bench]" >&2
-        exit 2
-        ;;
-esac
+usage() {
+    cat <<'USAGE'
+Usage: packaging/pgo.sh [--target TRIPLE] [--counts FILE] [--bench]
+
+Builds target/pgo/anabranch in three steps: a build that counts, runs that train it, a build that uses the counts. Takes
+two builds of the profile `dist`, ten minutes on two cores. Needs rustup's component llvm-tools, of the version of the
+compiler.
+
+  --target TRIPLE  build for this target, whose programs must run here
+  --counts FILE    use the counts of an earlier run, target/pgo/counts.profdata; the build is then the same, byte for byte
+  --bench          also build bench's `speed` with the same profile, to measure the gain
+USAGE
+}
+
+triple="$(rustc -vV | sed -n 's/^host: //p')" counts="" bench=no
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --target) triple="${2:?--target takes a triple, such as x86_64-unknown-linux-musl}" && shift ;;
+        --counts) counts="$(realpath "${2:?--counts takes a file}")" && shift ;;
+        --bench) bench=yes ;;
+        --help | -h) usage && exit ;;
+        *) usage >&2 && exit 2 ;;
+    esac
+    shift
+done
 
 tools="$(rustc --print sysroot)/lib/rustlib/$(rustc -vV | sed -n 's/^host: //p')/bin"
-if [ ! -x "$tools/llvm-profdata" ]; then
+if [ -z "$counts" ] && [ ! -x "$tools/llvm-profdata" ]; then
     echo "llvm-profdata of this compiler is missing; install it: rustup component add llvm-tools" >&2
     exit 1
 fi
 
-target="$PWD/target/pgo"
-counts="$target/counts"
-# A build of flags that cargo does not see is begun anew.
-rm -rf "$target"
-mkdir -p "$counts"
-# Flags go past cargo: RUSTFLAGS are part of the names of symbols, so that the counts of one build would fit no other.
-printf '#!/bin/sh\nexec "$@" $PGO_FLAGS\n' >"$target/rustc-wrapper"
-chmod +x "$target/rustc-wrapper"
-export RUSTC_WRAPPER="$target/rustc-wrapper"
-
-echo "== a build that counts"
-CARGO_TARGET_DIR="$target/counting" PGO_FLAGS="-Cprofile-generate=$counts" \
-    cargo build --quiet --profile dist --locked -p anabranch-cli
-
-# Usual work: every scheduler over shipped links, long transfers, a page, failing paths, segments as bytes, a capture.
-echo "== training"
-anabranch="$target/counting/dist/anabranch"
+target="${CARGO_TARGET_DIR:-$root/target}/pgo"
 work="$(mktemp -d)"
-trap 'rm -rf "$work"' EXIT
-train() { (cd "$work" && "$anabranch" "$@" >/dev/null); }
-train compare wlan-lte --repeat 3
-train compare lossy --repeat 2
-train compare asymmetric-10-100 --repeat 2 --schedulers min-rtt,blest,ecf,late,anabranch,redundant
-for congestion in cubic lia bbr; do
-    train run symmetric --set "host.congestion=\"$congestion\""
-done
-train run shared-bottleneck
-train run path-failure --set codec=true --pcap captures
-train run web
-train inspect captures/client.pcapng
+trap 'rm -rf "$work" "$target/counting" "$target/using"' EXIT
+# A build of flags that cargo does not see is begun anew.
+rm -rf "$target/counting" "$target/using"
+mkdir -p "$target"
+export RUSTC_WRAPPER="$root/packaging/rustc-wrapper"
 
-echo "== merging"
-"$tools/llvm-profdata" merge -o "$counts/merged.profdata" "$counts"
+if [ -z "$counts" ]; then
+    echo "== a build that counts"
+    mkdir "$work/raw"
+    CARGO_TARGET_DIR="$target/counting" PGO_FLAGS="-Cprofile-generate=$work/raw" \
+        cargo build --quiet --profile dist --locked --target "$triple" -p anabranch-cli
+
+    # Usual work: every scheduler over shipped links, long transfers, a page, failing paths, segments as bytes, a capture.
+    echo "== training"
+    anabranch="$target/counting/$triple/dist/anabranch"
+    train() { (cd "$work" && "$anabranch" "$@" >/dev/null); }
+    train compare wlan-lte --repeat 3
+    train compare lossy --repeat 2
+    train compare asymmetric-10-100 --repeat 2 --schedulers min-rtt,blest,ecf,late,anabranch,redundant
+    for congestion in cubic lia bbr; do
+        train run symmetric --set "host.congestion=\"$congestion\""
+    done
+    train run shared-bottleneck
+    train run path-failure --set codec=true --pcap captures
+    train run web
+    train inspect captures/client.pcapng
+
+    echo "== merging"
+    counts="$target/counts.profdata"
+    "$tools/llvm-profdata" merge -o "$work/counts.profdata" "$work/raw"
+    mv "$work/counts.profdata" "$counts"
+    rm -rf "$target/counting"
+fi
 
 echo "== the build that uses the counts"
 build() {
-    CARGO_TARGET_DIR="$target" PGO_FLAGS="-Cprofile-use=$counts/merged.profdata" \
-        cargo build --quiet --profile dist --locked "$@"
+    CARGO_TARGET_DIR="$target/using" PGO_FLAGS="-Cprofile-use=$counts" \
+        cargo build --quiet --profile dist --locked --target "$triple" "$@"
 }
 build -p anabranch-cli
-echo "target/pgo/dist/anabranch"
-if [ "${1:-}" = --bench ]; then
+mv "$target/using/$triple/dist/anabranch" "$target/anabranch"
+echo "$target/anabranch"
+if [ "$bench" = yes ]; then
     build -p anabranch-bench --bench speed
-    echo "target/pgo/dist/deps/speed-*"
+    find "$target/using/$triple/dist/deps" -name 'speed-*' -executable -exec mv {} "$target/speed" \;
+    echo "$target/speed"
 fi

@@ -262,3 +262,36 @@ fn warn_of_strangers(args: &ProxyArgs) {
         tracing::warn!(target: "anabranch::proxy", %metrics, "metrics are open to everybody who can connect");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::args::{Args, Command};
+    use clap::Parser;
+
+    const UNIT: &str = include_str!("../../../packaging/anabranch-proxy.service");
+    const OPTIONS: &str = include_str!("../../../packaging/anabranch-proxy.default");
+    const USERS: &str = include_str!("../../../packaging/anabranch.sysusers");
+
+    /// The value of a key, behind `=`.
+    fn value<'a>(file: &'a str, key: &str) -> &'a str {
+        let found = file.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        found.unwrap_or_else(|| panic!("there is no {key}"))
+    }
+
+    #[test]
+    fn the_unit_of_systemd_starts_a_proxy_that_is_waited_for() {
+        let options = value(OPTIONS, "OPTIONS").trim_matches('"');
+        let command = value(UNIT, "ExecStart").replace("$OPTIONS", options);
+        let args = Args::try_parse_from(command.split_whitespace()).unwrap();
+        let Command::Proxy(args) = args.command else { panic!("{command} is no proxy") };
+        // The unit's own limits have to leave the program its time and its connections.
+        let patience: u64 = value(UNIT, "TimeoutStopSec").parse().unwrap();
+        assert!(args.drain.as_secs_f64() < patience as f64);
+        assert!(value(UNIT, "LimitNOFILE").parse::<u32>().unwrap() > 2 * args.max_connections);
+        assert_eq!(value(UNIT, "Type"), "notify");
+        assert_eq!(value(UNIT, "EnvironmentFile"), "/etc/default/anabranch-proxy");
+        let user = value(UNIT, "User");
+        assert!(USERS.lines().any(|line| line.starts_with(&format!("u {user} "))), "{user} is not made");
+    }
+}
