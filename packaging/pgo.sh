@@ -13,7 +13,7 @@ two builds of the profile `dist`, ten minutes on two cores. Needs rustup's compo
 compiler.
 
   --target TRIPLE  build for this target, whose programs must run here
-  --counts FILE    use the counts of an earlier run, target/pgo/counts.profdata; the build is then the same, byte for byte
+  --counts FILE    use the counts of an earlier run, target/pgo/counts.profdata: counts differ a little from run to run
   --bench          also build bench's `speed` with the same profile, to measure the gain
 USAGE
 }
