@@ -83,16 +83,16 @@ impl R1 {
     /// Returns the specification of the run, for `seconds` seconds.
     pub fn spec(self, seconds: u64) -> Spec {
         let mut host = HostSpec::new(Profile::linux(), Policies::default());
-        host.multipath = self.subflows > 1;
-        host.max_subflows = self.subflows;
+        host.config.multipath = self.subflows > 1;
+        host.config.max_subflows = self.subflows;
         if self.links != Links::Standard {
             // Twice what is under way on all links, and a queue of the same size.
             let buffer = if self.links == Links::Long { 500_000_000 } else { 60_000_000 };
-            (host.send_buffer, host.receive_buffer) = (Bytes::new(buffer), Bytes::new(buffer));
+            (host.config.send_buffer, host.config.receive_buffer) = (Bytes::new(buffer), Bytes::new(buffer));
         }
         if self.links == Links::Long {
             let bbr = registry::CONGESTION.iter().find(|entry| entry.name == "bbr").expect("there is BBR");
-            host.policies.congestion = std::sync::Arc::new(|| bbr.build_default());
+            host.config.policies.congestion = std::sync::Arc::new(|| bbr.build_default());
         }
         let paths = (0..self.subflows).map(|number| self.path(number)).collect();
         let mut spec = Spec { clients: self.clients, ..Spec::new(paths, host.clone(), host) };

@@ -92,7 +92,7 @@ impl Run {
             paths.insert(0, path("slow", 10, 20, LossModel::None));
         }
         let mut host = HostSpec::new(Profile::linux(), Policies::default());
-        host.multipath = self != Run::Tcp;
+        host.config.multipath = self != Run::Tcp;
         let mut spec = Spec::new(paths, host.clone(), host);
         let duration = Duration::from_secs(seconds);
         let bulk = Workload::Bulk { direction: Direction::Down, start: Duration::ZERO, duration };

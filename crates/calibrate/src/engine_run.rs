@@ -19,8 +19,9 @@ pub fn transfer(
     transfer: &Transfer,
 ) -> Result<Times, TransferError> {
     let local = |&(ip, backup): &(IpAddr, bool)| LocalAddress { ip, backup };
-    let client_config = spec.client.config(addresses.client.iter().map(local).collect());
-    let server_config = spec.server.config(addresses.server.iter().map(|&ip| local(&(ip, false))).collect());
+    let with = |config: &Config, addresses| Config { addresses, ..config.clone() };
+    let client_config = with(&spec.client.config, addresses.client.iter().map(local).collect());
+    let server_config = with(&spec.server.config, addresses.server.iter().map(|&ip| local(&(ip, false))).collect());
     let remote = SocketAddr::new(addresses.server[0], PORT);
 
     let (log, (reports, heard)) = (Log::default(), channel());

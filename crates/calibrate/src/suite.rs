@@ -138,6 +138,6 @@ mod tests {
             assert_eq!(case.scenario.policies().scheduler.name, "linux-burst", "{}", case.name);
         }
         let small = all.iter().find(|case| case.name == "small-buffer 2MB").unwrap();
-        assert_eq!(small.scenario.spec(1).client.receive_buffer.get(), 65_536);
+        assert_eq!(small.scenario.spec(1).client.config.receive_buffer.get(), 65_536);
     }
 }

@@ -162,7 +162,7 @@ mod tests {
         }
         let settings = |name: &str| cases.iter().find(|case| case.name == name).unwrap().scenario.spec(1);
         let f2p = settings("F2P Fig. 5, 3 % loss");
-        assert_eq!(f2p.client.receive_buffer.get(), 65_536);
-        assert_eq!(settings("RBP Fig. 4, 50 ms").client.receive_buffer.get(), 131_072);
+        assert_eq!(f2p.client.config.receive_buffer.get(), 65_536);
+        assert_eq!(settings("RBP Fig. 4, 50 ms").client.config.receive_buffer.get(), 131_072);
     }
 }

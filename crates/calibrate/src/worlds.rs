@@ -207,9 +207,9 @@ fn by_engine(testbed: &Testbed, spec: &Spec, transfer: &Transfer) -> Result<Time
 }
 
 fn by_kernel(testbed: &Testbed, spec: &Spec, congestion: &str, transfer: &Transfer) -> Result<Times, TransferError> {
-    let fixed = |host: &HostSpec| host.initial_receive_buffer.is_none().then_some(host.receive_buffer);
+    let fixed = |host: &HostSpec| host.config.initial_receive_buffer.is_none().then_some(host.config.receive_buffer);
     let sockets = KernelSockets {
-        multipath: spec.client.multipath && spec.server.multipath,
+        multipath: spec.client.config.multipath && spec.server.config.multipath,
         congestion: kernel_name(congestion).to_owned(),
         client_buffer: fixed(&spec.client),
         server_buffer: fixed(&spec.server),

@@ -44,7 +44,7 @@ impl Answers {
     /// Wraps all schedulers of `spec`. They decide as before.
     pub(crate) fn note(&self, spec: &mut Spec) {
         for (host, of) in [(Host::Client, &mut spec.client), (Host::Server, &mut spec.server)] {
-            of.policies.scheduler = self.around(host, &of.policies.scheduler);
+            of.config.policies.scheduler = self.around(host, &of.config.policies.scheduler);
         }
         let switches = std::mem::take(&mut spec.switches);
         spec.switches = switches.into_iter().flat_map(|timed| self.around_switch(timed)).collect();

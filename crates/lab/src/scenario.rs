@@ -247,7 +247,7 @@ impl Scenario {
     pub fn notes(&self) -> Vec<String> {
         let hosts = [("client", &self.spec.client), ("server", &self.spec.server)];
         let ((from, sender), (to, receiver)) = (hosts[self.sender], hosts[1 - self.sender]);
-        let (send, receive) = (sender.send_buffer, receiver.receive_buffer);
+        let (send, receive) = (sender.config.send_buffer, receiver.config.receive_buffer);
         let small = (send < receive).then(|| {
             format!(
                 "the {from}'s send buffer, {send}, is smaller than the {to}'s receive buffer, {receive}, \

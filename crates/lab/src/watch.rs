@@ -36,7 +36,7 @@ impl Watch {
             [] => Vec::new(),
         };
         let under_way = while_under_way(spec, outcome, &kept);
-        let mss = f64::from(spec.client.profile.mss.min(spec.server.profile.mss));
+        let mss = f64::from(spec.client.config.profile.mss.min(spec.server.config.profile.mss));
         let buffers: Vec<f64> = under_way.iter().map(|sample| sample.buffered as f64 / mss).collect();
         measured.buffer_mean_segments = mean(&buffers);
         measured.buffer_sd_segments = deviation(&buffers);

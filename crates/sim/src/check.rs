@@ -10,7 +10,7 @@ pub(crate) fn check(spec: &Spec) -> Result<(), SpecError> {
         return Err(SpecError::ServerAddresses(spec.server.addresses));
     }
     for (host, settings) in [("client", &spec.client), ("server", &spec.server)] {
-        settings.config(Vec::new()).check().map_err(|error| SpecError::Host { host, error })?;
+        settings.config.check().map_err(|error| SpecError::Host { host, error })?;
     }
     let hosts = spec.hosts_per_client();
     let competing = hosts / 2 - 1;

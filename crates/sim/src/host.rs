@@ -143,9 +143,10 @@ pub(crate) fn all<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Vec<Host> {
 fn add_pairs<P: Clone>(hosts: &mut Vec<Host>, spec: &Spec, topology: &Topology<P>, client: usize) {
     let reports_departures = spec.network.paths.iter().any(|path| path.nic.is_some());
     let config = |host: &HostSpec, addresses| Config {
+        addresses,
         loss_oracle: spec.loss_oracle,
         reports_departures,
-        ..host.config(addresses)
+        ..host.config.clone()
     };
     let seed = |name: &str| spec.seed.child(&format!("host/{}", copy_name(client, name)));
     let number = hosts.len();
@@ -159,8 +160,10 @@ fn add_pairs<P: Clone>(hosts: &mut Vec<Host>, spec: &Spec, topology: &Topology<P
         let path = topology.path_named(path).expect("names were checked before the hosts are made");
         let number = hosts.len();
         for (place, base) in places(number, client, pair).into_iter().zip([&spec.client, &spec.server]) {
-            let mut spec_of_host = HostSpec { multipath: false, announce: false, ..base.clone() };
-            spec_of_host.policies.congestion = congestion.clone();
+            let mut spec_of_host = base.clone();
+            spec_of_host.config.multipath = false;
+            spec_of_host.config.announce = false;
+            spec_of_host.config.policies.congestion = congestion.clone();
             let (host, index) = if place.side == Side::Client { (number, path) } else { (number + 1, 0) };
             // Numbered among the hosts of one client.
             let name = (2 * usize::from(pair) + place.side as usize).to_string();

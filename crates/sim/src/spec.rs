@@ -3,7 +3,7 @@
 use crate::Host;
 use crate::address::MAX_HOSTS;
 use crate::page::{Page, Protocol};
-use anabranch_engine::{Factory, Keepalive, LocalAddress, Policies, Profile, Switch};
+use anabranch_engine::{Config, Factory, Policies, Profile, Switch};
 use anabranch_paths::{Direction, NetworkError, NetworkSpec, PathSpec};
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_units::{Bytes, Duration, Rate, Seed};
@@ -55,47 +55,11 @@ pub struct Spec {
     pub budget: Option<u64>,
 }
 
-/// One host, its addresses apart.
+/// One host.
 #[derive(Clone)]
 pub struct HostSpec {
-    /// The stack it resembles.
-    pub profile: Profile,
-    /// Speaks MPTCP; plain TCP otherwise.
-    pub multipath: bool,
-    /// Per connection.
-    pub max_subflows: usize,
-    /// The client joins from every local address to every known remote one.
-    pub full_mesh: bool,
-    /// Announces further addresses with ADD_ADDR.
-    pub announce: bool,
-    /// Requires DSS checksums (RFC 8684 §3.3.1); one host that does is enough.
-    pub dss_checksum: bool,
-    /// Offers to move pure ACKs to other subflows' paths by rewriting addresses; used if the other host offers it too.
-    pub ack_rewrite: bool,
-    /// Keeps some ACKs on their own path, and all of them where the other path loses them.
-    pub ack_caution: bool,
-    /// Longest mapping, in bytes, that segments leaving together share, as with segmentation offload; `None` for one
-    /// mapping per segment.
-    pub burst: Option<Bytes>,
-    /// Time after which the path of a dead subflow is tried again.
-    pub rejoin: Option<Duration>,
-    /// Handshakes kept; further SYNs are answered with SYN cookies.
-    pub max_half_open: usize,
-    /// Bytes written and not yet acknowledged, per connection.
-    pub send_buffer: Bytes,
-    /// Bytes received and not yet read, per connection.
-    pub receive_buffer: Bytes,
-    /// The receive buffer has this size at first and tunes itself, up to `receive_buffer`; `None` for a fixed size.
-    pub initial_receive_buffer: Option<Bytes>,
-    /// Times at which a silent peer is probed; `None` for never.
-    pub keepalive: Option<Keepalive>,
-    /// A connection whose data is not acknowledged for so long is given up; `None` leaves that to the retransmission
-    /// timeouts.
-    pub user_timeout: Option<Duration>,
-    /// Number of consecutive timeouts of a full segment after which segments become smaller; `None` for never.
-    pub black_hole_timeouts: Option<u32>,
-    /// Policies of the host.
-    pub policies: Policies,
+    /// Settings of its endpoint. The run fills in the addresses, `loss_oracle` and `reports_departures`.
+    pub config: Config,
     /// Number of the server's addresses; 1 by default. The client has one per path.
     pub addresses: usize,
 }
@@ -409,8 +373,8 @@ impl Spec {
     pub fn single_path(&self, path: usize) -> Self {
         let mut spec = self.clone();
         spec.network.primary = path;
-        spec.client.multipath = false;
-        spec.server.multipath = false;
+        spec.client.config.multipath = false;
+        spec.server.config.multipath = false;
         spec
     }
 }
@@ -418,51 +382,6 @@ impl Spec {
 impl HostSpec {
     /// An MPTCP host with the engine's defaults and one address.
     pub fn new(profile: Profile, policies: Policies) -> Self {
-        let defaults = anabranch_engine::Config::new(profile, Vec::new());
-        HostSpec {
-            profile: defaults.profile,
-            multipath: defaults.multipath,
-            max_subflows: defaults.max_subflows,
-            full_mesh: defaults.full_mesh,
-            announce: defaults.announce,
-            dss_checksum: defaults.checksum,
-            ack_rewrite: defaults.ack_rewrite,
-            ack_caution: defaults.ack_caution,
-            burst: defaults.burst,
-            rejoin: defaults.rejoin,
-            max_half_open: defaults.max_half_open,
-            send_buffer: defaults.send_buffer,
-            receive_buffer: defaults.receive_buffer,
-            initial_receive_buffer: defaults.initial_receive_buffer,
-            keepalive: defaults.keepalive,
-            user_timeout: defaults.user_timeout,
-            black_hole_timeouts: defaults.black_hole_timeouts,
-            policies,
-            addresses: 1,
-        }
-    }
-
-    /// The endpoint's configuration with these addresses.
-    pub fn config(&self, addresses: Vec<LocalAddress>) -> anabranch_engine::Config {
-        anabranch_engine::Config {
-            multipath: self.multipath,
-            max_subflows: self.max_subflows,
-            full_mesh: self.full_mesh,
-            announce: self.announce,
-            checksum: self.dss_checksum,
-            ack_rewrite: self.ack_rewrite,
-            ack_caution: self.ack_caution,
-            burst: self.burst,
-            rejoin: self.rejoin,
-            max_half_open: self.max_half_open,
-            send_buffer: self.send_buffer,
-            receive_buffer: self.receive_buffer,
-            initial_receive_buffer: self.initial_receive_buffer,
-            keepalive: self.keepalive,
-            user_timeout: self.user_timeout,
-            black_hole_timeouts: self.black_hole_timeouts,
-            policies: self.policies.clone(),
-            ..anabranch_engine::Config::new(self.profile.clone(), addresses)
-        }
+        HostSpec { config: Config { policies, ..Config::new(profile, Vec::new()) }, addresses: 1 }
     }
 }

@@ -96,7 +96,7 @@ fn background_traffic_takes_its_share_of_a_download() {
         direction: Direction::Down,
         start: Duration::ZERO,
         extent: Extent::For(Duration::from_secs(10)),
-        congestion: spec(vec![], vec![]).server.policies.congestion,
+        congestion: spec(vec![], vec![]).server.config.policies.congestion,
     };
     let (alone, even) = (goodput(vec![]), goodput(vec![udp(Spacing::Even)]));
     let exponential = goodput(vec![udp(Spacing::Exponential)]);

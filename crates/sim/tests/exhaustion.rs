@@ -93,7 +93,7 @@ fn warm() -> Subject {
 fn exchange(name: &'static str, pause: Duration, checksum: bool) -> Subject {
     let (down, up) = (Bytes::new(64), Bytes::new(64));
     let mut spec = two_paths(Workload::Exchange { down, up, start: Duration::ZERO, pause });
-    spec.client.dss_checksum = checksum;
+    spec.client.config.checksum = checksum;
     Subject { name, spec, first: 20 }
 }
 
@@ -102,7 +102,7 @@ fn race() -> Subject {
     let mut subject = exchange("race", Duration::ZERO, false);
     subject.spec.network.paths = vec![path("a", 10, 40), path("b", 10, 5)];
     let entry = find(FIRST_PATHS, "first path", "raced").unwrap();
-    subject.spec.client.policies.first_path = Arc::new(|| entry.build_default());
+    subject.spec.client.config.policies.first_path = Arc::new(|| entry.build_default());
     subject
 }
 
@@ -120,8 +120,8 @@ fn exchanges() -> [Subject; 5] {
 fn transfer(entry: &'static Entry<dyn Reinjection>) -> Subject {
     let mut spec = two_paths(files(Direction::Down, &[20 * 1448], false));
     let factory: Factory<dyn Reinjection> = Arc::new(|| entry.build_default());
-    spec.client.policies.reinjection = Arc::clone(&factory);
-    spec.server.policies.reinjection = factory;
+    spec.client.config.policies.reinjection = Arc::clone(&factory);
+    spec.server.config.policies.reinjection = factory;
     Subject { name: &entry.name, spec, first: usize::MAX }
 }
 
@@ -326,7 +326,7 @@ fn the_case_asked_for_is_delivered_and_quiet() {
 #[test]
 fn what_cannot_be_survived_fails() {
     let mut subject = warm();
-    subject.spec.client.profile.syn_retries = 0;
+    subject.spec.client.config.profile.syn_retries = 0;
     let lost = [(Place { direction: Direction::Up, path: 0, number: 0 }, Fault::Drop)];
     assert_eq!(subject.play(&[], false).0, None);
     assert!(subject.play(&lost, false).0.is_some_and(|fault| fault.contains("delivered 0 of")));

@@ -267,7 +267,7 @@ fn altered_payload_goes_unseen_without_a_checksum() {
         }
         // With plain TCP as well, so that it is nothing that MPTCP could be blamed for.
         let mut plain = alone(&[alter(4, 4)], direction);
-        (plain.client.multipath, plain.server.multipath) = (false, false);
+        (plain.client.config.multipath, plain.server.config.multipath) = (false, false);
         assert_eq!(complete(&plain).altered_bytes, 4);
     }
 }
@@ -283,7 +283,7 @@ fn altered_payload_is_seen_with_a_checksum() {
         for direction in BOTH {
             let (sender, receiver) = roles(direction);
             let checked = |mut spec: Spec| {
-                spec.client.dss_checksum = true;
+                spec.client.config.checksum = true;
                 spec.stop = Duration::from_secs(100);
                 run(&spec).unwrap()
             };
@@ -315,7 +315,7 @@ fn altered_payload_is_seen_with_a_checksum() {
 fn altered_payload_is_read_as_plain_tcp_after_a_restart() {
     let mut spec =
         alone(&[Middlebox::AlterPayload { offset: 100, remove: 4, insert: 4, direction: None }], Direction::Down);
-    spec.client.dss_checksum = true;
+    spec.client.config.checksum = true;
     // The first data is under way.
     spec.restarts = vec![TimedRestart { at: ms(35), host: Host::Server }];
     spec.stop = Duration::from_secs(100);
@@ -387,7 +387,7 @@ fn what_was_acknowledged_and_lost_is_sent_again_elsewhere() {
         // And if that goes on, the subflow is given up again and again, less and less often: at the fourth time that it
         // has acknowledged what never came. From one to the next the sender gets no further than a send buffer.
         let mut long = place(&[proxy], direction);
-        let size = 4 * long.server.send_buffer.get();
+        let size = 4 * long.server.config.send_buffer.get();
         long.workloads = vec![files(direction, &[size], false)];
         let alone = complete(&long.single_path(1 - path)).transfers[0].duration().unwrap();
         let outcome = complete(&long);
@@ -489,7 +489,7 @@ fn a_path_that_swallows_large_packets_is_left_for_the_other() {
 fn the_only_path_swallowing_large_packets_is_an_honest_error() {
     for direction in BOTH {
         let mut spec = alone(&[Middlebox::MtuBlackhole { size: 1000, from: ms(300), direction: None }], direction);
-        spec.client.rejoin = None;
+        spec.client.config.rejoin = None;
         spec.stop = Duration::from_secs(3000);
         let outcome = run(&spec).unwrap();
         assert!(!outcome.finished && outcome.middleboxes[0].dropped > 15, "{:?}", outcome.middleboxes);
@@ -603,7 +603,7 @@ fn a_path_that_lets_no_data_ack_through_is_given_up() {
     }];
     let mut spec = alone(&boxes, Direction::Down);
     spec.server.addresses = 2;
-    spec.server.send_buffer = Bytes::new(40_000);
+    spec.server.config.send_buffer = Bytes::new(40_000);
     spec.stop = Duration::from_secs(3600);
     let outcome = run(&spec).unwrap();
     assert!(!outcome.finished && outcome.quiet, "ended at {}", outcome.end);

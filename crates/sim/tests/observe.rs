@@ -155,8 +155,8 @@ fn losses_show_what_finds_them() {
         (anabranch_engine::Profile::named("newreno").unwrap(), Detector::DuplicateAcks),
     ] {
         let mut spec = spec(vec![lossy_path("a", 20, 10, 0.01)], vec![download(2_000_000)]);
-        spec.client.profile = profile.clone();
-        spec.server.profile = profile;
+        spec.client.config.profile = profile.clone();
+        spec.server.config.profile = profile;
         let (notes, _) = Notes::of(&spec);
         assert!(notes.has(Purpose::Retransmission(detector)), "{detector:?}: {:?}", notes.purposes());
     }

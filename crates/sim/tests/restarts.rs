@@ -48,7 +48,7 @@ fn a_client_that_waits_for_a_server_that_has_forgotten_needs_keepalives() {
     for (keepalive, quiet) in
         [(None, false), (Some(Keepalive { idle: Duration::from_secs(30), ..Keepalive::default() }), true)]
     {
-        spec.client.keepalive = keepalive;
+        spec.client.config.keepalive = keepalive;
         let outcome = run(&spec).unwrap();
         assert!(!outcome.finished);
         assert_eq!(outcome.quiet, quiet);

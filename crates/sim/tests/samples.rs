@@ -85,7 +85,8 @@ fn sixteen_paths_carry_one_connection() {
     let mut spec = spec(paths, vec![bulk(20)]);
     spec.audit = false;
     for host in [&mut spec.client, &mut spec.server] {
-        (host.max_subflows, host.receive_buffer, host.send_buffer) = (16, Bytes::new(16 << 20), Bytes::new(16 << 20));
+        (host.config.max_subflows, host.config.receive_buffer, host.config.send_buffer) =
+            (16, Bytes::new(16 << 20), Bytes::new(16 << 20));
     }
     let outcome = run(&spec).unwrap();
     let subflows = &outcome.connections[0].subflows;

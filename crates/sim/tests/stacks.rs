@@ -20,28 +20,28 @@ use std::sync::{Arc, Mutex};
 fn with(spec: &Spec, change: impl Fn(&mut Profile)) -> Spec {
     let mut spec = spec.clone();
     for host in [&mut spec.client, &mut spec.server] {
-        change(&mut host.profile);
+        change(&mut host.config.profile);
     }
     spec
 }
 
 fn cubic(host: &mut HostSpec) {
     let entry = CONGESTION.iter().find(|entry| entry.name == "cubic").unwrap();
-    host.policies.congestion = Arc::new(|| entry.build_default());
+    host.config.policies.congestion = Arc::new(|| entry.build_default());
 }
 
 /// One file from a host as in the simulations with mptcp-ns3: Reno, round-robin, no reinjection.
 fn ns3(paths: Vec<PathSpec>, profile: Profile, bytes: u64) -> Spec {
     let mut spec = spec(paths, vec![download(bytes)]);
     for host in [&mut spec.client, &mut spec.server] {
-        host.profile = profile.clone();
+        host.config.profile = profile.clone();
         let find = |name| SCHEDULERS.iter().find(|entry| entry.name == name).unwrap();
         let scheduler = find("round-robin");
-        host.policies.scheduler = Arc::new(|| scheduler.build_default());
+        host.config.policies.scheduler = Arc::new(|| scheduler.build_default());
         let congestion = CONGESTION.iter().find(|entry| entry.name == "reno").unwrap();
-        host.policies.congestion = Arc::new(|| congestion.build_default());
+        host.config.policies.congestion = Arc::new(|| congestion.build_default());
         let reinjection = REINJECTIONS.iter().find(|entry| entry.name == "none").unwrap();
-        host.policies.reinjection = Arc::new(|| reinjection.build_default());
+        host.config.policies.reinjection = Arc::new(|| reinjection.build_default());
     }
     spec
 }
@@ -62,7 +62,7 @@ fn down<'a>(outcome: &'a Outcome, path: &str) -> &'a LinkStats {
 #[test]
 fn the_older_receive_tuning_opens_the_window_less() {
     let mut spec = spec(vec![path("a", 100, 5), path("b", 10, 100)], vec![objects(&[100_000, 4_000_000], 300)]);
-    spec.client.initial_receive_buffer = Some(Bytes::new(65_536));
+    spec.client.config.initial_receive_buffer = Some(Bytes::new(65_536));
     let [newer, older] = [ReceiveTuning::Proportional, ReceiveTuning::Stepwise].map(|rule| {
         let outcome = complete(&with(&spec, |profile| profile.receive_tuning = rule));
         let blocked = outcome.connections[0].sender.as_ref().unwrap().blocked.receive_window;
@@ -85,7 +85,7 @@ fn objects(sizes: &[u64], think_ms: u64) -> Workload {
 #[test]
 fn half_of_the_buffer_as_window_halves_what_it_limits() {
     let mut spec = spec(vec![path("a", 20, 100)], vec![download(24_000_000)]);
-    spec.client.receive_buffer = Bytes::new(256 << 10);
+    spec.client.config.receive_buffer = Bytes::new(256 << 10);
     let [whole, half] =
         [None, Some(1)].map(|scale| goodput(&complete(&with(&spec, |profile| profile.adv_win_scale = scale))));
     assert!((whole / half - 2.0).abs() < 0.15, "{whole:.2} and {half:.2} Mbit/s");
@@ -127,7 +127,7 @@ fn temporal_sharing_spares_a_new_subflow_the_overflow_of_its_path() {
         let seen = Arc::<Mutex<BTreeMap<_, _>>>::default();
         let mut spec = with(&spec, |profile| profile.temporal_sharing = sharing);
         let of_server = seen.clone();
-        spec.server.policies.scheduler = Arc::new(move || FirstSight(of_server.clone()).into());
+        spec.server.config.policies.scheduler = Arc::new(move || FirstSight(of_server.clone()).into());
         let outcome = complete(&spec);
         let of_b = outcome.connections[0].subflows.iter().filter(|subflow| subflow.path == 1);
         let repeated: Vec<u64> = of_b.map(|subflow| subflow.stats.retransmitted).collect();
@@ -320,10 +320,10 @@ fn coupled_acks_lock_up_under_a_scheduler_that_skips() {
         let mut spec = ns3(paths, Profile { mss: 1428, coupled_acks, ..Profile::mptcp_ns3() }, 300_000);
         for host in [&mut spec.client, &mut spec.server] {
             let scheduler = SCHEDULERS.iter().find(|entry| entry.name == name).unwrap();
-            host.policies.scheduler = Arc::new(|| scheduler.build_default());
+            host.config.policies.scheduler = Arc::new(|| scheduler.build_default());
             let congestion = CONGESTION.iter().find(|entry| entry.name == "lia").unwrap();
-            host.policies.congestion = Arc::new(|| congestion.build_default());
-            (host.receive_buffer, host.send_buffer) = (Bytes::new(131_072), Bytes::new(16 << 20));
+            host.config.policies.congestion = Arc::new(|| congestion.build_default());
+            (host.config.receive_buffer, host.config.send_buffer) = (Bytes::new(131_072), Bytes::new(16 << 20));
         }
         (spec.stop, spec.linger, spec.loss_oracle) = (ms(60_000), None, true);
         let outcome = run(&spec).unwrap();
@@ -344,7 +344,7 @@ fn mptcp_ns3_delivers_everything() {
         let paths = vec![lossy_path("a", 5, 50, 0.02), lossy_path("b", 2, 250, 0.001)];
         let mut spec = ns3(paths, Profile::mptcp_ns3(), 1_000_000);
         spec.seed = anabranch_units::Seed(seed);
-        spec.client.receive_buffer = Bytes::new(65_536);
+        spec.client.config.receive_buffer = Bytes::new(65_536);
         let outcome = complete(&spec);
         assert_eq!(outcome.digest, complete(&spec).digest);
     }

@@ -68,7 +68,7 @@ fn judge(spec: &Spec, outcome: &Outcome) -> Option<String> {
     }
     // With checksums a change by a box is noticed before the data is read, as long as MPTCP is spoken (RFC 8684
     // §3.3.1). Without, or on plain TCP, it cannot be.
-    let checked = spec.client.dss_checksum || spec.server.dss_checksum;
+    let checked = spec.client.config.checksum || spec.server.config.checksum;
     if outcome.altered_bytes > 0 && checked && outcome.connections.iter().all(|connection| connection.multipath) {
         return Some(format!("{} altered bytes were read in spite of checksums", outcome.altered_bytes));
     }
@@ -78,7 +78,7 @@ fn judge(spec: &Spec, outcome: &Outcome) -> Option<String> {
 /// Returns true for a connection that has not ended although both ends can tell that a box cuts bytes out of it.
 fn is_held(spec: &Spec, connection: &ConnectionOutcome) -> bool {
     let ends = || [&connection.sender, &connection.receiver].into_iter().flatten();
-    let checked = spec.client.dss_checksum || spec.server.dss_checksum;
+    let checked = spec.client.config.checksum || spec.server.config.checksum;
     let speaks = connection.multipath && ends().all(|end| end.fallback.is_none());
     draw::deep::alters(spec) && checked && speaks && ends().count() == 2 && ends().all(|end| end.ended.is_none())
 }
@@ -171,8 +171,8 @@ fn everything_arrives_although_no_handshake_is_kept() {
         .filter_map(|seed| {
             let mut spec = draw::spec(Seed(seed));
             for host in [&mut spec.client, &mut spec.server] {
-                host.max_half_open = 0;
-                host.profile.timestamps = seed.is_multiple_of(2);
+                host.config.max_half_open = 0;
+                host.config.profile.timestamps = seed.is_multiple_of(2);
             }
             let result = catch_unwind(AssertUnwindSafe(|| {
                 let outcome = run(&spec).unwrap();
@@ -198,7 +198,7 @@ fn everything_arrives_wherever_connections_begin() {
             let mut spec = draw::spec(Seed(seed));
             let usual = run(&spec).unwrap().digest;
             let entry = policies[seed as usize % policies.len()];
-            spec.client.policies.first_path = Arc::new(|| entry.build_default());
+            spec.client.config.policies.first_path = Arc::new(|| entry.build_default());
             let may_fail = (0..spec.network.paths.len()).any(|primary| {
                 let network = NetworkSpec { primary, ..spec.network.clone() };
                 draw::deep::may_fail(&Spec { network, ..spec.clone() })
@@ -261,9 +261,9 @@ fn bursts_share_mappings() {
     };
     let (mut drawn, mut more) = (0, 0);
     for mut spec in (0..60).map(|seed| draw::spec(Seed(seed))) {
-        if spec.client.burst.is_some() || spec.server.burst.is_some() {
+        if spec.client.config.burst.is_some() || spec.server.config.burst.is_some() {
             let with = count(&spec);
-            (spec.client.burst, spec.server.burst) = (None, None);
+            (spec.client.config.burst, spec.server.config.burst) = (None, None);
             drawn += 1;
             more += u32::from(with > count(&spec));
         }

@@ -56,7 +56,7 @@ fn reno_under_independent_loss_follows_the_square_root_law() {
             // The rate and the queue are never the limit.
             let mut spec = bulk_over(vec![lossy_path("only", 1000, 50, p)]).single_path(0);
             spec.seed = Seed(seed);
-            spec.server.policies.congestion = policy(CONGESTION, "reno");
+            spec.server.config.policies.congestion = policy(CONGESTION, "reno");
             spec.workloads = vec![bulk(seconds)];
             let outcome = run(&spec).unwrap();
             per_rtt += outcome.transfers[0].bytes as f64 / TCP_PAYLOAD / seconds as f64 * rtt / seeds as f64;
@@ -91,8 +91,8 @@ fn reno_under_independent_loss_keeps_step_with_an_ideal_sender() {
         for seed in 1..=seeds {
             let mut spec = bulk_over(vec![lossy_path("only", 1000, 50, p)]).single_path(0);
             spec.seed = Seed(seed);
-            spec.client.profile.delayed_ack = None;
-            spec.server.policies.congestion = policy(CONGESTION, "reno");
+            spec.client.config.profile.delayed_ack = None;
+            spec.server.config.policies.congestion = policy(CONGESTION, "reno");
             spec.workloads = vec![bulk(seconds)];
             let outcome = run(&spec).unwrap();
             let round_trips = seconds as f64 / 0.1;
@@ -166,7 +166,7 @@ fn a_lossless_link_is_full_whatever_its_rate_and_delay() {
     for (mbps, rtt_ms) in [(1, 10), (1, 100), (10, 10), (10, 100), (100, 10), (100, 100)] {
         for congestion in ["reno", "cubic"] {
             let mut spec = bulk_over(vec![dumbbell_path("only", mbps, rtt_ms, 1.0)]).single_path(0);
-            spec.server.policies.congestion = policy(CONGESTION, congestion);
+            spec.server.config.policies.congestion = policy(CONGESTION, congestion);
             let goodput = steady(&spec, 10, 25)[0];
             let ratio = goodput / (mbps as f64 * TCP_PAYLOAD / PACKET);
             assert!((ratio - 1.0).abs() < 0.02, "{mbps} Mbit/s, {rtt_ms} ms, {congestion}: {ratio}");
@@ -188,7 +188,7 @@ fn a_lossless_link_is_full_whatever_its_rate_and_delay() {
 fn reno_leaves_idle_what_a_short_queue_cannot_bridge() {
     for q in [0.25, 0.5] {
         let mut spec = bulk_over(vec![dumbbell_path("only", 20, 100, q)]).single_path(0);
-        spec.server.policies.congestion = policy(CONGESTION, "reno");
+        spec.server.config.policies.congestion = policy(CONGESTION, "reno");
         let ratio = steady(&spec, 60, 400)[0] / (20.0 * TCP_PAYLOAD / PACKET);
         let peak = (1.0_f64 + q) * (1.0 + q);
         let expected = 0.375 * peak / ((1.0 - q) / 2.0 + (peak - 1.0) / 2.0);
@@ -202,8 +202,8 @@ fn min_rtt_over_two_lossless_paths_carries_the_sum() {
     for (rtts, congestion) in [([20, 20], "reno"), ([20, 20], "lia"), ([20, 20], "cubic"), ([10, 100], "lia")] {
         let paths = vec![dumbbell_path("a", 10, rtts[0], 1.0), dumbbell_path("b", 10, rtts[1], 1.0)];
         let mut spec = bulk_over(paths);
-        spec.server.policies.congestion = policy(CONGESTION, congestion);
-        spec.server.policies.scheduler = policy(SCHEDULERS, "min-rtt");
+        spec.server.config.policies.congestion = policy(CONGESTION, congestion);
+        spec.server.config.policies.scheduler = policy(SCHEDULERS, "min-rtt");
         let together = steady(&spec, 10, 40)[0];
         let sum: f64 = (0..2).map(|path| steady(&spec.single_path(path), 10, 40)[0]).sum();
         assert!((together / sum - 1.0).abs() < 0.03, "{rtts:?} ms, {congestion}: {together} of {sum} Mbit/s");
@@ -214,7 +214,7 @@ fn min_rtt_over_two_lossless_paths_carries_the_sum() {
 #[test]
 fn cubic_fills_a_fast_long_path() {
     let mut spec = bulk_over(vec![dumbbell_path("only", 100, 50, 0.5)]).single_path(0);
-    spec.server.policies.congestion = policy(CONGESTION, "cubic");
+    spec.server.config.policies.congestion = policy(CONGESTION, "cubic");
     let ratio = steady(&spec, 10, 40)[0] / (100.0 * TCP_PAYLOAD / PACKET);
     assert!(ratio > 0.98 && ratio <= 1.0, "{ratio}");
 }
@@ -228,7 +228,7 @@ fn lia_takes_the_share_of_one_tcp_on_a_shared_bottleneck() {
         let mut spec = bulk_over(paths);
         let core = dumbbell_path("core", 20, 40, 1.0);
         spec.network.shared = vec![SharedLink { name: core.name, down: core.down, up: core.up }];
-        spec.server.policies.congestion = policy(CONGESTION, congestion);
+        spec.server.config.policies.congestion = policy(CONGESTION, congestion);
         spec.workloads.push(Workload::Tcp {
             path: "a".to_owned(),
             direction: Direction::Down,
@@ -255,8 +255,8 @@ fn lia_takes_the_share_of_one_tcp_on_a_shared_bottleneck() {
 fn swapping_the_scheduler_changes_the_outcome() {
     let took = |scheduler, window| {
         let mut spec = bulk_over(vec![path("fast", 100, 5), path("slow", 100, 50)]);
-        spec.client.receive_buffer = window;
-        spec.server.policies.scheduler = policy(SCHEDULERS, scheduler);
+        spec.client.config.receive_buffer = window;
+        spec.server.config.policies.scheduler = policy(SCHEDULERS, scheduler);
         spec.workloads = vec![Workload::Bursts {
             direction: Direction::Down,
             size: Bytes::new(15 * MPTCP_PAYLOAD as u64),
@@ -285,7 +285,7 @@ fn reinjection_spares_the_wait_for_a_dead_path() {
         let mut spec = spec(vec![path("a", 10, 10), path("b", 10, 10)], vec![download(5_000_000)]);
         spec.audit = false;
         spec.stop = Duration::from_secs(3000);
-        spec.server.policies.reinjection = policy(REINJECTIONS, reinjection);
+        spec.server.config.policies.reinjection = policy(REINJECTIONS, reinjection);
         spec.network.changes = vec![TimedChange {
             at: Duration::from_secs(1),
             path: "a".to_owned(),
@@ -309,8 +309,8 @@ fn reinjection_spares_the_wait_for_a_dead_path() {
 fn without_delayed_acks_there_are_twice_as_many() {
     let acks = |delay| {
         let mut spec = bulk_over(vec![path("only", 10, 10)]).single_path(0);
-        spec.client.receive_buffer = Bytes::new(32 << 10);
-        spec.client.profile.delayed_ack = delay;
+        spec.client.config.receive_buffer = Bytes::new(32 << 10);
+        spec.client.config.profile.delayed_ack = delay;
         spec.workloads = vec![download(5_000_000)];
         let outcome = run(&spec).unwrap();
         let up = outcome.links.iter().find(|link| link.name == "only/up").unwrap();
@@ -333,8 +333,8 @@ fn policy<T: Kind + ?Sized>(table: &'static [Entry<T>], name: &'static str) -> F
 /// One bulk download with buffers that are never the limit, without the audit of every event.
 fn bulk_over(paths: Vec<PathSpec>) -> Spec {
     let mut spec = spec(paths, vec![bulk(1)]);
-    spec.client.receive_buffer = Bytes::new(16 << 20);
-    spec.server.send_buffer = Bytes::new(16 << 20);
+    spec.client.config.receive_buffer = Bytes::new(16 << 20);
+    spec.server.config.send_buffer = Bytes::new(16 << 20);
     (spec.stop, spec.linger) = (Duration::from_secs(3600), None);
     spec.audit = false;
     spec

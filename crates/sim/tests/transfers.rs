@@ -167,7 +167,7 @@ fn competing_tcp_takes_its_share() {
         direction: Direction::Down,
         start: Duration::ZERO,
         extent,
-        congestion: Arc::clone(&host.policies.congestion),
+        congestion: Arc::clone(&host.config.policies.congestion),
     };
     let mut only = path("a", 10, 10);
     only.down.queue = anabranch_net::QueueLimit::Packets(40);
@@ -199,10 +199,10 @@ fn a_long_fat_path_repeats_what_it_lost_and_nothing_else() {
         }
         let cubic = CONGESTION.iter().find(|entry| entry.name == "cubic").unwrap();
         for host in [&mut wide.client, &mut wide.server] {
-            host.policies.congestion = Arc::new(|| cubic.build_default());
-            (host.send_buffer, host.receive_buffer) = (Bytes::new(64 << 20), Bytes::new(64 << 20));
+            host.config.policies.congestion = Arc::new(|| cubic.build_default());
+            (host.config.send_buffer, host.config.receive_buffer) = (Bytes::new(64 << 20), Bytes::new(64 << 20));
             // Or slow start would end before the queue drops anything.
-            host.profile.hystart = None;
+            host.config.profile.hystart = None;
         }
         // Each event would be followed by a look at some 30,000 segments.
         (wide.audit, wide.linger) = (false, None);
@@ -304,11 +304,11 @@ fn what_cannot_be_is_refused_by_name() {
 fn a_window_held_up_by_the_slow_path_is_named_and_relieved() {
     let with = |reinjection: &'static str| {
         let mut spec = spec(vec![path("fast", 100, 5), path("slow", 10, 50)], vec![download(4_000_000)]);
-        spec.client.receive_buffer = Bytes::new(1 << 18);
+        spec.client.config.receive_buffer = Bytes::new(1 << 18);
         // Short, so that queueing does not hide that the paths are ten times apart.
         spec.network.paths[0].down.queue = QueueLimit::Packets(80);
         let entry = REINJECTIONS.iter().find(|entry| entry.name == reinjection).unwrap();
-        spec.server.policies.reinjection = std::sync::Arc::new(|| entry.build_default());
+        spec.server.config.policies.reinjection = std::sync::Arc::new(|| entry.build_default());
         let outcome = complete(&spec);
         (outcome.transfers[0].duration().unwrap(), outcome.connections[0].sender.clone().unwrap())
     };
@@ -347,7 +347,7 @@ fn losses_are_repaired_both_ways_at_once() {
             let (down, up) = (Bytes::new(20_000_000), Bytes::new(up));
             let workload = Workload::Exchange { down, up, start: Duration::ZERO, pause: Duration::ZERO };
             let mut spec = spec(["a", "b"].into_iter().take(paths).map(short).collect(), vec![workload]);
-            (spec.client.profile.sack, spec.server.profile.sack) = (sack, sack);
+            (spec.client.config.profile.sack, spec.server.config.profile.sack) = (sack, sack);
             let outcome = complete(&spec);
             let subflows = &outcome.connections[0].subflows;
             let rtos: u64 = subflows.iter().map(|it| it.stats.rtos).sum();

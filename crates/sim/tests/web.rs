@@ -27,7 +27,7 @@ fn web(activities: Vec<Activity>, protocol: Protocol) -> Workload {
 /// Plain TCP over one path of 10 Gbit/s and 20 ms there and back: what takes time is the way, not the sending.
 fn load(activities: &[Activity], protocol: Protocol) -> Outcome {
     let mut spec = spec(vec![path("a", 10_000, 10)], vec![web(activities.to_vec(), protocol)]);
-    (spec.client.multipath, spec.server.multipath) = (false, false);
+    (spec.client.config.multipath, spec.server.config.multipath) = (false, false);
     complete(&spec)
 }
 
@@ -101,7 +101,7 @@ fn computations_and_all_moments_count() {
 fn frames_are_interleaved() {
     let page = [object(10), behind(object(2_000_000), Moment::End, 0), behind(object(40_000), Moment::End, 0)];
     let mut spec = spec(vec![path("a", 10, 10)], vec![web(page.to_vec(), Protocol::Http2)]);
-    spec.server.send_buffer = Bytes::new(64_000);
+    spec.server.config.send_buffer = Bytes::new(64_000);
     let outcome = complete(&spec);
     let [_, large, small] = outcome.transfers.as_slice() else { panic!("three objects") };
     // 2 MB at 10 Mbit/s are 1.6 s. Of the small one's three frames the last stands behind three of the large one's.

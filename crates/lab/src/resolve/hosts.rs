@@ -51,7 +51,7 @@ pub(super) fn host(
     let mut host = HostSpec::new(profile, policies);
     for table in tables {
         settings(table, &mut host)?;
-        knobs(table, &mut host.profile)?;
+        knobs(table, &mut host.config.profile)?;
     }
     Ok((host, chosen))
 }
@@ -67,7 +67,7 @@ fn no_profile(at: &At<String>) -> Problem {
 /// Makes a send buffer that no table gives large enough for the receive buffer of the other host (RFC 8684 §3.3.5).
 pub(super) fn fit_send_buffer(host: &mut HostSpec, tables: &[&HostTable], receive_buffer: Bytes) {
     if tables.iter().all(|table| table.send_buffer.is_none()) {
-        host.send_buffer = host.send_buffer.max(receive_buffer);
+        host.config.send_buffer = host.config.send_buffer.max(receive_buffer);
     }
 }
 
@@ -92,13 +92,13 @@ fn last<'a, T>(tables: &[&'a HostTable], key: impl Fn(&'a HostTable) -> Option<&
 fn settings(table: &HostTable, host: &mut HostSpec) -> Result<(), Problem> {
     let empty = |key: &str, span| Problem::at(span, format!("`{key}` is empty"), "accepted: any size from 1B");
     if let Some(at) = &table.send_buffer {
-        host.send_buffer = at.value.0;
-        if host.send_buffer.is_zero() {
+        host.config.send_buffer = at.value.0;
+        if host.config.send_buffer.is_zero() {
             return Err(empty("send-buffer", &at.span));
         }
     }
     if let Some(at) = &table.receive_buffer {
-        (host.initial_receive_buffer, host.receive_buffer) = match at.value {
+        (host.config.initial_receive_buffer, host.config.receive_buffer) = match at.value {
             ReceiveBuffer::Fixed(size) => (None, size),
             ReceiveBuffer::Tuned { initial, max } if initial > max => {
                 let problem = format!("`receive-buffer` begins with {initial} and ends with {max}");
@@ -106,18 +106,18 @@ fn settings(table: &HostTable, host: &mut HostSpec) -> Result<(), Problem> {
             }
             ReceiveBuffer::Tuned { initial, max } => (Some(initial), max),
         };
-        if host.initial_receive_buffer.unwrap_or(host.receive_buffer).is_zero() {
+        if host.config.initial_receive_buffer.unwrap_or(host.config.receive_buffer).is_zero() {
             return Err(empty("receive-buffer", &at.span));
         }
     }
-    put(&mut host.multipath, table.multipath);
-    put(&mut host.max_subflows, within("max-subflows", table.max_subflows.as_ref(), MAX_SUBFLOWS)?);
-    put(&mut host.full_mesh, table.full_mesh);
-    put(&mut host.announce, table.announce);
-    put(&mut host.dss_checksum, table.dss_checksum);
-    put(&mut host.ack_rewrite, table.ack_rewrite);
-    put(&mut host.ack_caution, table.ack_caution);
-    put(&mut host.rejoin, table.rejoin.map(|span| span.0));
+    put(&mut host.config.multipath, table.multipath);
+    put(&mut host.config.max_subflows, within("max-subflows", table.max_subflows.as_ref(), MAX_SUBFLOWS)?);
+    put(&mut host.config.full_mesh, table.full_mesh);
+    put(&mut host.config.announce, table.announce);
+    put(&mut host.config.checksum, table.dss_checksum);
+    put(&mut host.config.ack_rewrite, table.ack_rewrite);
+    put(&mut host.config.ack_caution, table.ack_caution);
+    put(&mut host.config.rejoin, table.rejoin.map(|span| span.0));
     put(&mut host.addresses, within("addresses", table.addresses.as_ref(), 255)?);
     Ok(())
 }

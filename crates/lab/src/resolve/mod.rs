@@ -72,8 +72,8 @@ pub(crate) fn resolve(
     let tables = [[&file.host, &file.client], [&file.host, &file.server]];
     let (mut client, client_chosen) = hosts::host(catalogue, &tables[0], &names)?;
     let (mut server, server_chosen) = hosts::host(catalogue, &tables[1], &names)?;
-    hosts::fit_send_buffer(&mut client, &tables[0], server.receive_buffer);
-    hosts::fit_send_buffer(&mut server, &tables[1], client.receive_buffer);
+    hosts::fit_send_buffer(&mut client, &tables[0], server.config.receive_buffer);
+    hosts::fit_send_buffer(&mut server, &tables[1], client.config.receive_buffer);
 
     let mut spec = Spec::new(paths, client, server);
     spec.network.shared = shared;
@@ -143,7 +143,7 @@ pub(crate) fn with_scheduler(
     at: &Range<usize>,
 ) -> Result<Variant, Problem> {
     let (scheduler, variant) = policies::build(&catalogue.schedulers, policy, at)?;
-    let put = |host: &mut HostSpec| host.policies.scheduler = scheduler.clone();
+    let put = |host: &mut HostSpec| host.config.policies.scheduler = scheduler.clone();
     put(&mut spec.client);
     put(&mut spec.server);
     Ok(variant)

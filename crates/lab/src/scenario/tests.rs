@@ -151,17 +151,21 @@ fn hosts_take_a_profile_then_single_knobs_then_what_is_their_own() {
     "#;
     let scenario = read(&format!("{PATHS}{hosts}{BULK}")).unwrap();
     let spec = scenario.spec(1);
-    assert_eq!((spec.client.receive_buffer, spec.server.receive_buffer), (Bytes::new(32_768), Bytes::new(65_536)));
-    assert_eq!((spec.client.rejoin, spec.server.rejoin), (None, Some(Duration::from_secs(1))));
-    assert_eq!((spec.client.dss_checksum, spec.server.dss_checksum), (true, false));
-    let profile = spec.server.profile;
+    assert_eq!(
+        (spec.client.config.receive_buffer, spec.server.config.receive_buffer),
+        (Bytes::new(32_768), Bytes::new(65_536))
+    );
+    assert_eq!((spec.client.config.rejoin, spec.server.config.rejoin), (None, Some(Duration::from_secs(1))));
+    assert_eq!((spec.client.config.checksum, spec.server.config.checksum), (true, false));
+    let profile = spec.server.config.profile;
     assert_eq!((profile.name, profile.sack, profile.rack, profile.delayed_ack), ("newreno", true, false, None));
     assert_eq!(scenario.policies().scheduler.name, "round-robin");
 }
 
 #[test]
 fn old_kernels_bring_their_receive_side_and_each_rule_can_be_set_alone() {
-    let profile = |hosts: &str| read(&format!("{PATHS}[host]\n{hosts}\n{BULK}")).map(|it| it.spec(1).server.profile);
+    let profile =
+        |hosts: &str| read(&format!("{PATHS}[host]\n{hosts}\n{BULK}")).map(|it| it.spec(1).server.config.profile);
     let old = profile("profile = \"linux-4.1\"").unwrap();
     assert_eq!((old.receive_tuning, old.adv_win_scale, old.tsq_segments), (ReceiveTuning::Stepwise, Some(1), 3));
     assert_eq!((old.rack, old.early_retransmit, old.initial_ssthresh), (false, true, None));
@@ -216,7 +220,7 @@ fn a_receive_buffer_is_fixed_or_tunes_itself() {
     let buffers = |hosts: &str| {
         read(&format!("{PATHS}{hosts}{BULK}")).map(|scenario| {
             let spec = scenario.spec(1);
-            [spec.client, spec.server].map(|host| (host.initial_receive_buffer, host.receive_buffer))
+            [spec.client, spec.server].map(|host| (host.config.initial_receive_buffer, host.config.receive_buffer))
         })
     };
     let (kib, mib) = (|n: u64| Bytes::new(n << 10), |n: u64| Bytes::new(n << 20));
@@ -251,7 +255,7 @@ fn a_send_buffer_that_is_not_given_follows_the_receive_buffer() {
     ] {
         let scenario = scenario(hosts);
         let spec = scenario.spec(1);
-        let found = [spec.client.send_buffer, spec.server.send_buffer].map(|buffer| buffer.get() >> 20);
+        let found = [spec.client.config.send_buffer, spec.server.config.send_buffer].map(|buffer| buffer.get() >> 20);
         assert_eq!((found, scenario.notes().len()), ([client, server], remarks), "{hosts}");
     }
     let note = &scenario("[host]\nsend-buffer = \"5B\"\nreceive-buffer = \"6B\"\n").notes()[0];
@@ -435,8 +439,8 @@ fn a_variant_is_repeated_by_its_command() {
     let repeated =
         read_with(&format!("{PATHS}{BULK}"), &single.origin.sets.iter().map(String::as_str).collect::<Vec<_>>());
     let (a, b) = (single.spec(1), repeated.unwrap().spec(1));
-    assert_eq!((a.network.primary, a.client.multipath, a.server.multipath), (1, false, false));
-    assert_eq!((b.network.primary, b.client.multipath, b.server.multipath), (1, false, false));
+    assert_eq!((a.network.primary, a.client.config.multipath, a.server.config.multipath), (1, false, false));
+    assert_eq!((b.network.primary, b.client.config.multipath, b.server.config.multipath), (1, false, false));
     assert!(scenario.with_scheduler("bleest").err().unwrap().help().unwrap().contains("did you mean `blest`"));
 }
 

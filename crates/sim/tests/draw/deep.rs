@@ -24,7 +24,7 @@ pub fn deepen(spec: &mut Spec, seed: Seed) {
         spec.workloads.push(more_files(draw));
         // Twenty handshakes at once, in step, and the data of those that are through: a queue of two packets may be
         // full for as long as eleven SYNs last.
-        (spec.client.profile.syn_retries, spec.server.profile.syn_retries) = (20, 20);
+        (spec.client.config.profile.syn_retries, spec.server.config.profile.syn_retries) = (20, 20);
     }
     let harm = &mut seed.stream("swarm/harm");
     if harm.chance(0.2) {
@@ -43,12 +43,12 @@ pub fn deepen(spec: &mut Spec, seed: Seed) {
         spec.workloads.push(later);
     }
     if harm.chance(0.3) {
-        (spec.client.black_hole_timeouts, spec.server.black_hole_timeouts) = (Some(3), Some(3));
+        (spec.client.config.black_hole_timeouts, spec.server.config.black_hole_timeouts) = (Some(3), Some(3));
     }
     // A host that only listens must not wait for ever for a peer that has forgotten it.
     let keepalive =
         Keepalive { idle: Duration::from_secs(300), interval: Duration::from_secs(100), ..Keepalive::default() };
-    (spec.client.keepalive, spec.server.keepalive) = (Some(keepalive), Some(keepalive));
+    (spec.client.config.keepalive, spec.server.config.keepalive) = (Some(keepalive), Some(keepalive));
 }
 
 /// The run may end otherwise than with all data delivered: a host forgets, or the path that every connection begins on
@@ -90,8 +90,9 @@ pub fn may_crawl(spec: &Spec) -> bool {
 /// makes the others, whose timeouts have become alike: most of what comes at once is lost, again and again.
 fn crowds(spec: &Spec) -> bool {
     const FULL_PACKET: u64 = 1500;
-    let subflows =
-        (spec.network.paths.len() * spec.server.addresses).min(spec.client.max_subflows).min(spec.server.max_subflows);
+    let subflows = (spec.network.paths.len() * spec.server.addresses)
+        .min(spec.client.config.max_subflows)
+        .min(spec.server.config.max_subflows);
     let room = |link: &LinkConfig| match (&link.queue, &link.service) {
         (QueueLimit::Packets(most), _) => u64::from(*most),
         (QueueLimit::Bytes(most), _) => most.get() / FULL_PACKET,
@@ -144,7 +145,8 @@ fn more_paths(draw: &mut Stream, spec: &mut Spec) {
         spec.network.paths.push(path);
     }
     spec.server.addresses = 1 + draw.below(3) as usize;
-    (spec.client.max_subflows, spec.server.max_subflows) = (1 + draw.below(16) as usize, 1 + draw.below(16) as usize);
+    (spec.client.config.max_subflows, spec.server.config.max_subflows) =
+        (1 + draw.below(16) as usize, 1 + draw.below(16) as usize);
 }
 
 /// High bandwidth-delay products, with buffers to match, and files that need them.
@@ -162,8 +164,8 @@ fn long_and_fat(draw: &mut Stream, spec: &mut Spec) {
     spec.network.shared.clear();
     spec.network.paths.iter_mut().for_each(|path| path.via = None);
     for host in [&mut spec.client, &mut spec.server] {
-        host.send_buffer = Bytes::new(log(draw, 4 << 20, 64 << 20));
-        host.receive_buffer = Bytes::new(log(draw, 4 << 20, 64 << 20));
+        host.config.send_buffer = Bytes::new(log(draw, 4 << 20, 64 << 20));
+        host.config.receive_buffer = Bytes::new(log(draw, 4 << 20, 64 << 20));
     }
     let direction = way(draw);
     let size = Bytes::new(log(draw, 2_000_000, 20_000_000));

@@ -33,12 +33,12 @@ pub fn spec(seed: Seed) -> Spec {
         spec.network.shared = vec![SharedLink { name: "core".to_owned(), down, up }];
     }
     // From a stream of its own, so that the other draws are what they were.
-    spec.client.dss_checksum = seed.stream("swarm/checksum").chance(0.2);
+    spec.client.config.checksum = seed.stream("swarm/checksum").chance(0.2);
     let rewrites = &mut seed.stream("swarm/ack-rewrite");
-    (spec.client.ack_rewrite, spec.server.ack_rewrite) = (rewrites.chance(0.8), rewrites.chance(0.8));
+    (spec.client.config.ack_rewrite, spec.server.config.ack_rewrite) = (rewrites.chance(0.8), rewrites.chance(0.8));
     let bursts = &mut seed.stream("swarm/burst");
     for host in [&mut spec.client, &mut spec.server] {
-        host.burst = bursts.chance(0.5).then(|| Bytes::new(log(bursts, 1000, 65_535)));
+        host.config.burst = bursts.chance(0.5).then(|| Bytes::new(log(bursts, 1000, 65_535)));
     }
     spec.seed = seed;
     spec.network.primary = draw.below(count as u64) as usize;
@@ -152,17 +152,17 @@ fn host(draw: &mut Stream) -> HostSpec {
     let profile = Profile::NAMES[draw.below(Profile::NAMES.len() as u64) as usize];
     let mut host = HostSpec::new(Profile::named(profile).unwrap(), policies(draw));
     // Under a scheduler that skips, coupled ACKs can lock a connection up (tests/stacks.rs).
-    host.profile.coupled_acks = false;
+    host.config.profile.coupled_acks = false;
     // Five files at once can keep a queue of a few packets full for as long as six SYNs last.
-    host.profile.syn_retries = 10;
-    host.multipath = draw.chance(0.9);
-    host.send_buffer = Bytes::new(log(draw, 1460, 4 << 20));
-    host.receive_buffer = Bytes::new(log(draw, 1460, 4 << 20));
+    host.config.profile.syn_retries = 10;
+    host.config.multipath = draw.chance(0.9);
+    host.config.send_buffer = Bytes::new(log(draw, 1460, 4 << 20));
+    host.config.receive_buffer = Bytes::new(log(draw, 1460, 4 << 20));
     if draw.chance(0.3) {
-        host.initial_receive_buffer = Some(Bytes::new(log(draw, 1, 1 << 18)));
+        host.config.initial_receive_buffer = Some(Bytes::new(log(draw, 1, 1 << 18)));
     }
-    host.dss_checksum = draw.chance(0.3);
-    host.max_subflows = 1 + draw.below(8) as usize;
+    host.config.checksum = draw.chance(0.3);
+    host.config.max_subflows = 1 + draw.below(8) as usize;
     host
 }
 

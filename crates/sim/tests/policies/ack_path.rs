@@ -17,9 +17,9 @@ fn experiment(paths: Vec<PathSpec>, ack_path: &str, given: &[(&str, Value)], sec
         ..Policies::default()
     };
     let mut host = HostSpec::new(Profile::linux(), policies);
-    host.ack_rewrite = true;
-    host.send_buffer = Bytes::new(16 << 20);
-    host.receive_buffer = Bytes::new(16 << 20);
+    host.config.ack_rewrite = true;
+    host.config.send_buffer = Bytes::new(16 << 20);
+    host.config.receive_buffer = Bytes::new(16 << 20);
     let mut spec = Spec::new(paths, host.clone(), host);
     spec.workloads = vec![bulk(seconds)];
     spec.stop = Duration::from_secs(seconds + 10);
@@ -63,7 +63,7 @@ fn the_round_trip_is_that_of_the_data_and_of_the_acks() {
         let mut spec = experiment(paths, ack_path, &given, 5);
         (spec.codec, spec.audit, spec.linger) = (true, true, Some(Duration::from_secs(3000)));
         // With PRR the run ends within two milliseconds of it.
-        spec.server.profile.prr = false;
+        spec.server.config.profile.prr = false;
         let outcome = run(&spec).unwrap();
         let apart = srtts(&outcome).iter().zip(expected).map(|(srtt, expected)| srtt.abs_diff(expected)).max();
         assert!(apart.unwrap() <= 1, "{ack_path}: {:?}", srtts(&outcome));
@@ -155,7 +155,7 @@ fn without_caution_the_others_are_silent_until_probes_find_out() {
         let delays = [("zero", 10), ("one", 20), ("two", 30)];
         let paths = delays.map(|(name, delay)| lossy_path(name, 1000, delay, 0.001)).to_vec();
         let mut spec = experiment(paths, ack_path, &given, 15);
-        (spec.client.ack_caution, spec.server.ack_caution) = (false, false);
+        (spec.client.config.ack_caution, spec.server.config.ack_caution) = (false, false);
         let blackhole = changed(10, "zero", Change::Blackhole);
         spec.network.changes = vec![TimedChange { at: Duration::from_millis(at), ..blackhole }];
         spec.record_events = true;
@@ -218,7 +218,7 @@ fn with_an_unknown_peer_every_ack_keeps_its_path() {
     for ack_path in ["own", "fixed", "probed"] {
         let paths = vec![lossy_path("zero", 100, 10, 0.01), lossy_path("one", 100, 30, 0.01)];
         let mut spec = experiment(paths, ack_path, &[], 5);
-        spec.server.ack_rewrite = false;
+        spec.server.config.ack_rewrite = false;
         let outcome = run(&spec).unwrap();
         let (_, receiver) = ends(&outcome);
         assert_eq!(srtts(&outcome), [20, 60]);
@@ -234,10 +234,10 @@ fn data_acks_early_free_a_small_window_and_no_congestion_window() {
         let paths = vec![lossy_path("zero", 100, 10, loss), lossy_path("one", 100, 60, loss)];
         let mut spec = experiment(paths, ack_path, &[], seconds);
         // Segments in turn, so that half of the window is always on the slow path, and nothing is repeated elsewhere.
-        spec.server.policies.scheduler = policy(SCHEDULERS, "round-robin", &[]);
-        spec.server.policies.reinjection = policy(REINJECTIONS, "none", &[]);
+        spec.server.config.policies.scheduler = policy(SCHEDULERS, "round-robin", &[]);
+        spec.server.config.policies.reinjection = policy(REINJECTIONS, "none", &[]);
         // Any peer will do.
-        (spec.client.receive_buffer, spec.client.ack_rewrite) = (Bytes::new(buffer), false);
+        (spec.client.config.receive_buffer, spec.client.config.ack_rewrite) = (Bytes::new(buffer), false);
         run(&spec).unwrap()
     };
     let (own, early) = (play("own", 200_000, 0.0, 20), play("data-ack-fast", 200_000, 0.0, 20));

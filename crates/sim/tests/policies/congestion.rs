@@ -11,11 +11,11 @@ use anabranch_units::{Bytes, Duration, Seed};
 /// One bulk download with buffers that are never the limit, without the audit of every event.
 fn bulk_over(paths: Vec<PathSpec>, seconds: u64, congestion: &str) -> Spec {
     let mut spec = spec(paths, vec![bulk(seconds)]);
-    spec.client.receive_buffer = Bytes::new(16 << 20);
-    spec.server.send_buffer = Bytes::new(16 << 20);
+    spec.client.config.receive_buffer = Bytes::new(16 << 20);
+    spec.server.config.send_buffer = Bytes::new(16 << 20);
     spec.linger = None;
     spec.audit = false;
-    spec.server.policies.congestion = policy(CONGESTION, congestion, &[]);
+    spec.server.config.policies.congestion = policy(CONGESTION, congestion, &[]);
     spec
 }
 
@@ -101,9 +101,9 @@ fn copies_at_a_full_window_take_nothing_from_a_tcp() {
     for (buffer, tolerance) in [(16 << 20, 0.001), (64 << 10, 0.02)] {
         let share = |reinjection| {
             let mut spec = shared(QueueLimit::Bdp { factor: 1.0, round_trip: ms(40) }, 30, "lia");
-            spec.client.receive_buffer = Bytes::new(buffer);
+            spec.client.config.receive_buffer = Bytes::new(buffer);
             spec.workloads.push(competitor("a", 30, "reno"));
-            spec.server.policies.reinjection = policy(REINJECTIONS, reinjection, &[]);
+            spec.server.config.policies.reinjection = policy(REINJECTIONS, reinjection, &[]);
             let goodput = goodputs(&run(&spec).unwrap());
             goodput[0] / (goodput[0] + goodput[1])
         };
@@ -182,7 +182,7 @@ fn vegas_keeps_a_few_packets_in_the_queue_where_reno_fills_it() {
 fn wvegas_keeps_queues_short_and_pays_for_draining_them() {
     let measure = |congestion, given: &[(&str, Value)]| {
         let mut spec = bulk_over(vec![dumbbell("a", 10, 40, 4.0), dumbbell("b", 5, 20, 4.0)], 30, congestion);
-        spec.server.policies.congestion = policy(CONGESTION, congestion, given);
+        spec.server.config.policies.congestion = policy(CONGESTION, congestion, given);
         let outcome = run(&spec).unwrap();
         (goodputs(&outcome)[0], queue_ms(&outcome, "a/down") + queue_ms(&outcome, "b/down"))
     };
@@ -308,8 +308,8 @@ fn what_paces_sends_no_bursts() {
 fn schedulers_that_wait_for_a_paced_subflow_are_woken() {
     let measure = |scheduler| {
         let mut spec = spec(vec![path("a", 10, 10), path("b", 5, 50)], vec![download(3_000_000)]);
-        spec.server.policies.congestion = policy(CONGESTION, "bbr", &[]);
-        spec.server.policies.scheduler = policy(SCHEDULERS, scheduler, &[]);
+        spec.server.config.policies.congestion = policy(CONGESTION, "bbr", &[]);
+        spec.server.config.policies.scheduler = policy(SCHEDULERS, scheduler, &[]);
         let outcome = complete(&spec);
         let overruled = outcome.connections[0].sender.as_ref().unwrap().overruled;
         assert_eq!(overruled, Default::default(), "{scheduler}");
@@ -335,7 +335,7 @@ fn linked_slow_start_spares_a_short_queue_the_burst_of_a_join() {
         {
             let mut spec = shared(QueueLimit::Packets(queue), 1, "lia");
             spec.workloads = vec![download(size)];
-            spec.server.policies.congestion = policy(CONGESTION, "lia", &[("lisa", Value::Flag(lisa))]);
+            spec.server.config.policies.congestion = policy(CONGESTION, "lia", &[("lisa", Value::Flag(lisa))]);
             let outcome = run(&spec).unwrap();
             assert!(outcome.finished);
             sum += drops(&outcome, "core/down");

@@ -11,7 +11,7 @@ use anabranch_units::{Bytes, Duration};
 /// Seconds until 20 kB have been downloaded, and the run, with this policy at the client.
 fn download_20k(mut spec: Spec, first_path: &str) -> (f64, Outcome) {
     spec.workloads = vec![files(Direction::Down, &[20_000], false)];
-    spec.client.policies = Policies { first_path: policy(FIRST_PATHS, first_path, &[]), ..Policies::default() };
+    spec.client.config.policies = Policies { first_path: policy(FIRST_PATHS, first_path, &[]), ..Policies::default() };
     spec.stop = Duration::from_secs(120);
     spec.audit = true;
     let outcome = run(&spec).unwrap();
@@ -97,7 +97,7 @@ fn a_path_that_dies_with_the_keys_is_left() {
     let play = |first_path: &str, direction: Direction| {
         let mut spec = spec(vec![path("fast", 20, 10), path("slow", 20, 30)], vec![]);
         spec.network.changes = swallowed("fast", 15, 3_000);
-        spec.client.policies.first_path = policy(FIRST_PATHS, first_path, &[]);
+        spec.client.config.policies.first_path = policy(FIRST_PATHS, first_path, &[]);
         let sizes = vec![Bytes::new(20_000)];
         spec.workloads =
             vec![Workload::Files { direction, sizes, order: order(false, false, ms(0)), start: Duration::ZERO }];
@@ -121,7 +121,7 @@ fn memory_saves_the_race() {
     let play = |first_path: &str| {
         let mut spec = slow_and_fast();
         spec.network.paths.push(path("middle", 20, 20));
-        spec.client.policies.first_path = policy(FIRST_PATHS, first_path, &[]);
+        spec.client.config.policies.first_path = policy(FIRST_PATHS, first_path, &[]);
         let sizes = vec![Bytes::new(20_000); 5];
         let order = order(false, false, ms(500));
         spec.workloads = vec![Workload::Files { direction: Direction::Down, sizes, order, start: Duration::ZERO }];

@@ -50,12 +50,12 @@ fn mean(paths: &[PathSpec], bytes: u64, buffer: u64, seeds: u64, name: &str, giv
         spec.seed = Seed(seed);
         spec.loss_oracle = true;
         spec.audit = false;
-        spec.client.receive_buffer = Bytes::new(buffer);
+        spec.client.config.receive_buffer = Bytes::new(buffer);
         // Forecasts take a window to fall at the beginning of a recovery.
-        spec.server.profile.prr = false;
-        spec.server.policies.scheduler = policy(SCHEDULERS, name, given);
-        spec.server.policies.congestion = policy(CONGESTION, "reno", &[]);
-        spec.server.policies.reinjection = policy(REINJECTIONS, "on-rto", &[]);
+        spec.server.config.profile.prr = false;
+        spec.server.config.policies.scheduler = policy(SCHEDULERS, name, given);
+        spec.server.config.policies.congestion = policy(CONGESTION, "reno", &[]);
+        spec.server.config.policies.reinjection = policy(REINJECTIONS, "on-rto", &[]);
         let one = shown(&complete(&spec));
         let n = seeds as f64;
         sum.seconds += one.seconds / n;
@@ -219,8 +219,8 @@ fn late_as_printed_leaves_the_slow_path_less() {
 fn anabranch_is_not_drawn_to_a_slow_link_by_its_round_trip() {
     let median = |name| {
         let mut spec: Spec = spec(vec![path("thin", 1, 5), path("wide", 20, 30)], vec![warm(40_000, 20)]);
-        spec.server.policies.scheduler = policy(SCHEDULERS, name, &[]);
-        spec.server.policies.congestion = policy(CONGESTION, "cubic", &[]);
+        spec.server.config.policies.scheduler = policy(SCHEDULERS, name, &[]);
+        spec.server.config.policies.congestion = policy(CONGESTION, "cubic", &[]);
         let outcome = complete(&spec);
         let mut times: Vec<_> = outcome.transfers.iter().map(|burst| burst.duration().unwrap()).collect();
         times.sort();
@@ -241,8 +241,8 @@ fn anabranch_does_not_wait_for_a_path_that_has_died() {
         let path = "dies".to_owned();
         spec.network.changes =
             vec![TimedChange { at, path, affected: Affected::Both, change: Change::Blackhole, notify: false }];
-        spec.server.policies.scheduler = policy(SCHEDULERS, name, &[]);
-        spec.server.policies.reinjection = policy(REINJECTIONS, "insured", &[]);
+        spec.server.config.policies.scheduler = policy(SCHEDULERS, name, &[]);
+        spec.server.config.policies.reinjection = policy(REINJECTIONS, "insured", &[]);
         complete(&spec).transfers[0].duration().unwrap().as_secs_f64()
     };
     let (sttf, anabranch) = (time("sttf"), time("anabranch"));

@@ -25,7 +25,7 @@ fn bursts(paths: Vec<PathSpec>, segments: u64, name: &str, given: &[(&str, Value
         warm_up: Bytes::new(200_000),
     };
     let mut spec = spec(paths, vec![workload]);
-    spec.client.policies.scheduler = policy(SCHEDULERS, name, given);
+    spec.client.config.policies.scheduler = policy(SCHEDULERS, name, given);
     spec
 }
 
@@ -137,7 +137,7 @@ fn edpf_knows_what_serialisation_costs() {
 fn peekaboo(seed: u64, name: &str) -> Outcome {
     let mut spec = spec(vec![path("fast", 20, 10), path("slow", 10, 60)], vec![bulk(10)]);
     spec.seed = Seed(seed);
-    spec.server.policies.scheduler = policy(SCHEDULERS, name, &[]);
+    spec.server.config.policies.scheduler = policy(SCHEDULERS, name, &[]);
     run(&spec).unwrap()
 }
 
@@ -185,7 +185,7 @@ fn schedulers_see_the_truth() {
         spec.network.changes = vec![TimedChange { at, path, affected, change, notify: false }];
         for host in [&mut spec.client, &mut spec.server] {
             let seen = seen.clone();
-            host.policies.scheduler = Arc::new(move || Witness(seen.clone()).into());
+            host.config.policies.scheduler = Arc::new(move || Witness(seen.clone()).into());
         }
         complete(&spec);
 

@@ -12,7 +12,7 @@ use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, SubflowId};
 use std::sync::{Arc, Mutex};
 
 fn with(mut spec: Spec, name: &str, given: &[(&str, Value)]) -> Spec {
-    spec.server.policies.reinjection = policy(REINJECTIONS, name, given);
+    spec.server.config.policies.reinjection = policy(REINJECTIONS, name, given);
     spec
 }
 
@@ -80,7 +80,7 @@ fn goodput_time(spec: &Spec) -> f64 {
 #[test]
 fn a_small_window_is_not_held_up_by_the_slow_path() {
     let mut held = spec(vec![path("fast", 100, 5), path("slow", 10, 50)], vec![download(4_000_000)]);
-    held.client.receive_buffer = Bytes::new(1 << 18);
+    held.client.config.receive_buffer = Bytes::new(1 << 18);
     // Short, so that queueing does not hide that the paths are ten times apart.
     held.network.paths[0].down.queue = QueueLimit::Packets(80);
     let (on_rto, no_copies) = measure(&held, "on-rto");
@@ -123,7 +123,7 @@ fn a_stuck_path_goes_stale_and_comes_back() {
         let stuck = |end: bool, name, given: &[(&str, Value)]| {
             let mut spec = spec(vec![path("a", 10, 10), path("b", 10, 15)], vec![download(20_000_000)]);
             spec.network.changes = vec![change(500, "a", Change::Blackhole)];
-            spec.server.send_buffer = Bytes::new(send_buffer << 20);
+            spec.server.config.send_buffer = Bytes::new(send_buffer << 20);
             if end {
                 spec.network.changes.push(change(4000, "a", Change::Restore));
             }
@@ -150,9 +150,9 @@ fn a_stuck_path_goes_stale_and_comes_back() {
 fn daps_repeats_whatever_waits_for_the_window() {
     let behind = |window, name, given: &[(&str, Value)]| {
         let mut spec = spec(vec![path("fast", 20, 10), path("slow", 4, 30)], vec![download(4_000_000)]);
-        spec.client.receive_buffer = Bytes::new(window);
-        spec.server.send_buffer = Bytes::new(8_000_000);
-        spec.server.policies.scheduler = policy(SCHEDULERS, "daps", &[]);
+        spec.client.config.receive_buffer = Bytes::new(window);
+        spec.server.config.send_buffer = Bytes::new(8_000_000);
+        spec.server.config.policies.scheduler = policy(SCHEDULERS, "daps", &[]);
         let outcome = complete(&with(spec, name, given));
         (outcome.transfers[0].duration().unwrap().as_secs_f64(), reinjected(&outcome))
     };
@@ -207,7 +207,7 @@ fn answers_that_cannot_be_change_nothing() {
     for (on, from) in [(0, 0), (1, u64::MAX), (9, 1)] {
         let mut spec = spec(vec![lossy_path("a", 10, 10, 0.01), path("b", 10, 15)], vec![download(500_000)]);
         let repeat = Repeat { on: SubflowId(on), from: Dsn::new(from), why: Why::Tail };
-        spec.server.policies.reinjection = Arc::new(move || copying(Stubborn(repeat)));
+        spec.server.config.policies.reinjection = Arc::new(move || copying(Stubborn(repeat)));
         let outcome = complete(&spec);
         let sender = outcome.connections[0].sender.as_ref().unwrap();
         assert!(sender.overruled.copies > 0 && sender.overruled.impossible == 0, "{:?}", sender.overruled);
@@ -234,7 +234,7 @@ fn a_slow_path_of_a_short_rtt_is_known_by_its_rate() {
         let views = Arc::new(Mutex::new(Vec::new()));
         let (observed, paths) = (Arc::clone(&views), vec![path("thin", mbit, 5), path("other", 20, 40)]);
         let mut spec = spec(paths, vec![warm(20_000, 10)]);
-        spec.server.policies.reinjection = Arc::new(move || copying(Observer(Arc::clone(&observed))));
+        spec.server.config.policies.reinjection = Arc::new(move || copying(Observer(Arc::clone(&observed))));
         complete(&spec);
         let views = views.lock().unwrap();
         assert!(views.iter().all(|view| view.oldest_sent.is_some() != view.in_flight.is_zero()));
@@ -286,7 +286,7 @@ impl Reinjection for Greedy {
 #[test]
 fn no_subflow_carries_anything_twice() {
     let mut spec = spec(vec![path("a", 10, 10), path("b", 10, 15)], vec![download(500_000)]);
-    spec.server.policies.reinjection = Arc::new(|| copying(Greedy));
+    spec.server.config.policies.reinjection = Arc::new(|| copying(Greedy));
     let outcome = complete(&spec);
     let sender = outcome.connections[0].sender.as_ref().unwrap();
     assert_eq!(sender.overruled.copies, 0);
@@ -298,7 +298,7 @@ fn no_subflow_carries_anything_twice() {
 #[test]
 fn insured_opens_a_window_that_a_silent_path_holds_up() {
     let mut spec = spec(vec![path("stays", 40, 25), path("dies", 40, 25)], vec![download(8_000_000)]);
-    spec.client.receive_buffer = Bytes::new(500_000);
+    spec.client.config.receive_buffer = Bytes::new(500_000);
     spec.network.changes = swallowed("dies", 700, 60_000);
     let time = |name| complete(&with(spec.clone(), name, &[])).transfers[0].duration().unwrap().as_secs_f64();
     let (opportunistic, insured) = (time("opportunistic"), time("insured"));

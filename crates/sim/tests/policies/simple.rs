@@ -37,9 +37,9 @@ fn seeded(
 ) -> Outcome {
     let mut spec = spec(paths.to_vec(), vec![workload]);
     spec.network.paths.iter_mut().for_each(|path| path.down.queue = QueueLimit::Packets(queue));
-    spec.server.policies.scheduler = policy(SCHEDULERS, scheduler, given);
+    spec.server.config.policies.scheduler = policy(SCHEDULERS, scheduler, given);
     // The figures are those of a window that falls at the beginning of a recovery.
-    spec.server.profile.prr = false;
+    spec.server.config.profile.prr = false;
     spec.seed = seed;
     let outcome = complete(&spec);
     assert_eq!(outcome.connections[0].sender.as_ref().unwrap().overruled.total(), 0, "{scheduler}");
@@ -154,7 +154,7 @@ fn copies_and_reinjections_do_not_get_in_each_others_way() {
         vec![lossy_path("a", 5, 30, 0.08), lossy_path("b", 5, 40, 0.08), lossy_path("c", 2, 90, 0.05)],
         vec![download(600_000)],
     );
-    spec.server.policies.scheduler = policy(SCHEDULERS, "redundant", &[]);
+    spec.server.config.policies.scheduler = policy(SCHEDULERS, "redundant", &[]);
     let change =
         |at, change| TimedChange { at: ms(at), path: "b".to_owned(), affected: Affected::Both, change, notify: true };
     spec.network.changes = vec![change(700, Change::Down), change(1500, Change::Up)];

@@ -27,8 +27,8 @@ fn every_pair_is_every_pair() {
 /// Two lossy paths, little buffer, and a switch of the table's policies every few milliseconds.
 fn chain<T: Kind + ?Sized>(table: &'static [Entry<T>], wrap: fn(anabranch_engine::Factory<T>) -> Switch) -> Outcome {
     let mut spec = spec(vec![lossy_path("a", 20, 5, 0.005), lossy_path("b", 10, 20, 0.005)], Vec::new());
-    spec.server.send_buffer = Bytes::new(200_000);
-    spec.client.receive_buffer = Bytes::new(200_000);
+    spec.server.config.send_buffer = Bytes::new(200_000);
+    spec.client.config.receive_buffer = Bytes::new(200_000);
     let order = every_pair(table.len());
     // Never in step with anything.
     let at = |n: usize| Duration::from_micros(200_000 + 7_310 * n as u64);
@@ -68,7 +68,7 @@ fn every_window_ack_path_and_reinjection_policy_goes_on_from_every_other() {
 fn switched(from: Policies, host: Option<Host>, switches: &[Switch]) -> Outcome {
     let mut spec =
         spec(vec![lossy_path("a", 10, 10, 0.002), lossy_path("b", 10, 30, 0.002)], vec![download(8_000_000)]);
-    spec.server.policies = from;
+    spec.server.config.policies = from;
     let timed = |switch: &Switch| TimedSwitch { at: ms(1000), host, switch: switch.clone() };
     spec.switches = switches.iter().map(timed).collect();
     complete(&spec)
@@ -131,7 +131,7 @@ fn connections_to_come_begin_with_the_new_policy() {
         vec![path("a", 10, 10), path("b", 10, 10)],
         vec![files(anabranch_paths::Direction::Down, &[300_000; 4], false)],
     );
-    spec.server.policies.scheduler = policy(SCHEDULERS, "single", &[]);
+    spec.server.config.policies.scheduler = policy(SCHEDULERS, "single", &[]);
     let scheduler = policy(SCHEDULERS, "round-robin", &[]);
     spec.switches = vec![TimedSwitch { at: ms(600), host: Some(Host::Server), switch: Switch::Scheduler(scheduler) }];
     let outcome = run(&spec).unwrap();

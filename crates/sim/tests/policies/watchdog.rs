@@ -121,7 +121,8 @@ fn a_scheduler_that_skips_for_ever() {
     let (_, overruled, _) = download_with(
         move || skip,
         |spec| {
-            (spec.client.receive_buffer, spec.server.receive_buffer) = (Bytes::new(60_000), Bytes::new(60_000));
+            (spec.client.config.receive_buffer, spec.server.config.receive_buffer) =
+                (Bytes::new(60_000), Bytes::new(60_000));
         },
     );
     assert!(overruled.total() > 0, "{overruled:?}");

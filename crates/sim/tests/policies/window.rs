@@ -51,18 +51,18 @@ fn bulk(paths: [PathSpec; 2], buffer: u64, seconds: u64) -> Spec {
     let (direction, duration) = (Direction::Down, Duration::from_secs(seconds));
     let mut spec = spec(paths.into(), vec![Workload::Bulk { direction, start: Duration::ZERO, duration }]);
     (spec.audit, spec.linger) = (false, None);
-    let mut host = HostSpec::new(Profile::newreno(), spec.client.policies.clone());
-    (host.receive_buffer, host.send_buffer) = (Bytes::new(buffer), Bytes::new(1 << 20));
-    host.policies.scheduler = policy(SCHEDULERS, "round-robin", &[]);
-    host.policies.congestion = policy(CONGESTION, "reno", &[]);
-    host.policies.reinjection = policy(REINJECTIONS, "none", &[]);
+    let mut host = HostSpec::new(Profile::newreno(), spec.client.config.policies.clone());
+    (host.config.receive_buffer, host.config.send_buffer) = (Bytes::new(buffer), Bytes::new(1 << 20));
+    host.config.policies.scheduler = policy(SCHEDULERS, "round-robin", &[]);
+    host.config.policies.congestion = policy(CONGESTION, "reno", &[]);
+    host.config.policies.reinjection = policy(REINJECTIONS, "none", &[]);
     (spec.client, spec.server) = (host.clone(), host);
     spec
 }
 
 fn with_window(spec: &Spec, name: &str, given: &[(&str, Value)]) -> Spec {
     let mut spec = spec.clone();
-    spec.server.policies.receive_window = policy(WINDOWS, name, given);
+    spec.server.config.policies.receive_window = policy(WINDOWS, name, given);
     spec
 }
 
@@ -151,7 +151,7 @@ fn sctps_split_protects_a_path_from_a_bloated_one() {
 #[test]
 fn splitting_the_send_buffer_counts() {
     let mut spec = bulk([queued("long", 20, 50, 300), queued("short", 1, 5, 20)], 1 << 20, 20);
-    spec.server.send_buffer = Bytes::new(300_000);
+    spec.server.config.send_buffer = Bytes::new(300_000);
     let alone = figures(&with_window(&spec, "even", &[]));
     let both = figures(&with_window(&spec, "even", &[("send", Value::Flag(true))]));
     assert!(both.total < 0.8 * alone.total, "{both:?} against {alone:?}");
@@ -161,7 +161,7 @@ fn splitting_the_send_buffer_counts() {
 /// half up behind the slow one's data.
 fn held_up(slow: PathSpec, buffer: u64, reinjection: &str) -> f64 {
     let mut spec = with_window(&bulk([queued("fast", 20, 10, 100), slow], buffer, 20), "even", &[]);
-    spec.server.policies.reinjection = policy(REINJECTIONS, reinjection, &[]);
+    spec.server.config.policies.reinjection = policy(REINJECTIONS, reinjection, &[]);
     goodput(&run(&spec).unwrap())
 }
 
@@ -199,8 +199,8 @@ fn no_split_stops_a_transfer() {
                 spec.network.paths.push(path("c", 10, 20));
                 spec.workloads = vec![download(100_000)];
                 (spec.seed, spec.audit, spec.linger) = (Seed(seed), true, Some(Duration::from_secs(3000)));
-                spec.server.send_buffer = Bytes::new(20_000);
-                spec.server.policies.reinjection = policy(REINJECTIONS, "on-rto", &[]);
+                spec.server.config.send_buffer = Bytes::new(20_000);
+                spec.server.config.policies.reinjection = policy(REINJECTIONS, "on-rto", &[]);
                 spec.network.changes = vec![TimedChange {
                     at: Duration::from_millis(60 * seed),
                     path: "a".to_owned(),
@@ -222,8 +222,8 @@ fn no_split_stops_a_transfer() {
 fn a_buffer_that_tunes_itself_fills_a_long_fat_path() {
     let fetch = |initial: u64, most: u64| -> (f64, Option<u64>) {
         let mut spec = spec(vec![path("long", 20, 50)], vec![download(20_000_000)]);
-        spec.client.receive_buffer = Bytes::new(most);
-        spec.client.initial_receive_buffer = (initial < most).then(|| Bytes::new(initial));
+        spec.client.config.receive_buffer = Bytes::new(most);
+        spec.client.config.initial_receive_buffer = (initial < most).then(|| Bytes::new(initial));
         let outcome: Outcome = complete(&spec);
         (goodput(&outcome), outcome.connections[0].receiver.as_ref().unwrap().autotuned_buffer)
     };
