@@ -216,7 +216,7 @@ impl Config {
 impl Config {
     /// Payload of a full segment \[bytes\]: Linux's `TCP_MIN_MSS`, and what a packet of 65,535 bytes holds beside its
     /// headers.
-    const MSS: RangeInclusive<u16> = 64..=65_495;
+    pub(crate) const MSS: RangeInclusive<u16> = 64..=65_495;
 
     /// Looks for settings that cannot be.
     ///

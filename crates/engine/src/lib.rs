@@ -47,6 +47,7 @@ mod reinject;
 mod ring;
 mod rtt;
 mod sent_log;
+pub mod settings;
 mod shared;
 pub mod statistics;
 mod stats;

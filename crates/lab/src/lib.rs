@@ -50,6 +50,7 @@ pub use measured::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasur
 pub use named::{named, named_ack_path, split as split_policies};
 pub use program::{UNKNOWN_BUILD, VERSION, build, build_is_of, version_with_build};
 pub use record::Recorder;
+pub use resolve::{Given, HostSettings};
 pub use run::{Keep, Run, RunError, panic_text, run, run_seeds, threads};
 pub use scenario::{Origin, Scenario, in_shell};
 pub use schema::schema;

@@ -2,10 +2,10 @@
 
 use crate::ScenarioError;
 use crate::error::Problem;
-use crate::file::{At, File, HostTable, MeasureName, Policy};
+use crate::file::{At, File, MeasureName, Policy};
 use crate::named;
 use crate::rank::Condition;
-use crate::resolve;
+use crate::resolve::{self, HostSettings};
 use crate::shipped::{self, SHIPPED};
 use crate::study::Study;
 use crate::sweep;
@@ -13,6 +13,7 @@ use crate::tree::{Layer, Tree};
 use crate::variant::{Chosen, Switched};
 use crate::vary::Vary;
 use crate::watch::Watch;
+use anabranch_engine::settings::{SETTINGS, Setting};
 use anabranch_net::{Change, LinkConfig, LossModel, Trace};
 use anabranch_paths::TimedChange;
 use anabranch_policy::Catalogue;
@@ -60,7 +61,7 @@ pub struct Scenario {
     /// Scheduler as written in the scenario, with its parameters.
     scheduler: Option<Policy>,
     /// Tables in the file for both hosts, client and server.
-    hosts: [HostTable; 3],
+    hosts: [HostSettings; 3],
 }
 
 /// Scenario as named on the command line.
@@ -130,6 +131,18 @@ impl Scenario {
         origin: Origin,
         read: &ReadTrace<'_>,
     ) -> Result<Scenario, ScenarioError> {
+        Scenario::with_settings(catalogue, SETTINGS, name, layers, origin, read)
+    }
+
+    /// Reads a scenario whose hosts have these settings.
+    fn with_settings(
+        catalogue: &Arc<Catalogue>,
+        settings: &[Setting],
+        name: &str,
+        layers: &[Layer<'_>],
+        origin: Origin,
+        read: &ReadTrace<'_>,
+    ) -> Result<Scenario, ScenarioError> {
         let mut tree = Tree::read(layers)?;
         for set in &origin.sets {
             tree.set(set)?;
@@ -153,7 +166,7 @@ impl Scenario {
             digests.borrow_mut().insert(at.value.clone(), hex(&Sha256::digest(text.as_bytes())));
             Ok(text)
         };
-        let resolved = resolve::resolve(catalogue, &file, &mut traces, &mut texts)
+        let resolved = resolve::resolve(catalogue, settings, &file, &mut traces, &mut texts)
             .map_err(|problem| tree.sources.error(problem))?;
         Ok(Scenario {
             name: name.to_owned(),
@@ -174,7 +187,7 @@ impl Scenario {
             policies: resolved.policies,
             sender: resolved.sender,
             scheduler: file.host.scheduler.clone().map(|at| at.value),
-            hosts: [file.host, file.client, file.server],
+            hosts: resolved.hosts,
         })
     }
 
@@ -202,7 +215,7 @@ impl Scenario {
     }
 
     /// Returns the tables in the file for the client, or else for the server; the later one overrides the earlier one.
-    pub fn host_tables(&self, client: bool) -> [&HostTable; 2] {
+    pub fn host_tables(&self, client: bool) -> [&HostSettings; 2] {
         let [both, of_client, of_server] = &self.hosts;
         [both, if client { of_client } else { of_server }]
     }

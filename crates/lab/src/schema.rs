@@ -1,13 +1,28 @@
 //! The JSON schema of scenario files, for editors.
 
-use crate::file::File;
-use anabranch_policy::registry::{Domain, Entry, Kind};
+use crate::file::{File, OrOff, Unit};
+use anabranch_engine::settings::{Domain, SETTINGS, Setting, Word};
+use anabranch_policy::registry::{self, Entry, Kind};
 use anabranch_policy::{Catalogue, Table};
+use anabranch_units::{Bytes, Duration};
+use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
 /// Returns the schema as JSON text. Each policy key accepts the policies of the catalogue with their parameters.
 pub fn schema(catalogue: &Catalogue) -> String {
-    let mut schema = schemars::schema_for!(File).to_value();
+    with_settings(catalogue, SETTINGS)
+}
+
+fn with_settings(catalogue: &Catalogue, settings: &[Setting]) -> String {
+    let mut generator = SchemaGenerator::default();
+    let settings: Vec<(&str, Value)> = (settings.iter())
+        .filter(|setting| !setting.in_scripts_only)
+        .map(|setting| (setting.name, property(setting, &mut generator)))
+        .collect();
+    let mut schema = generator.into_root_schema_for::<File>().to_value();
+    for (name, property) in settings {
+        schema["$defs"]["HostTable"]["properties"][name] = property;
+    }
     for (key, policies) in [
         ("scheduler", any_of(&catalogue.schedulers)),
         ("congestion", any_of(&catalogue.congestion)),
@@ -23,6 +38,24 @@ pub fn schema(catalogue: &Catalogue) -> String {
         definitions.remove("Policy");
     }
     serde_json::to_string_pretty(&schema).expect("a schema is plain JSON")
+}
+
+/// Returns the schema of a setting; null stands for one that is not given.
+fn property(setting: &Setting, generator: &mut SchemaGenerator) -> Value {
+    let mut property = match setting.domain {
+        Domain::Flag(_) => generator.subschema_for::<Option<bool>>().to_value(),
+        Domain::Number(_, min, max) => json!({ "type": ["integer", "null"], "minimum": min, "maximum": max }),
+        Domain::Size(_) => generator.subschema_for::<Option<Unit<Bytes>>>().to_value(),
+        Domain::Time(_) => generator.subschema_for::<Option<Unit<Duration>>>().to_value(),
+        Domain::TimeOrOff(_) => generator.subschema_for::<Option<OrOff>>().to_value(),
+        Domain::Choice(words) => {
+            let word = |word: &Word| json!({ "type": "string", "const": word.name, "description": word.about });
+            let words: Vec<Value> = words.iter().map(word).chain([json!({ "type": "null" })]).collect();
+            json!({ "oneOf": words })
+        }
+    };
+    property["description"] = setting.about.into();
+    property
 }
 
 /// Points every policy property called `key` at the definition of that name.
@@ -52,11 +85,11 @@ fn any_of<T: Kind + ?Sized>(table: &Table<T>) -> Value {
         properties.insert("name".to_owned(), json!({ "description": entry.about, "const": entry.name }));
         for p in entry.parameters {
             let mut property = match p.domain {
-                Domain::Number { default, min, max } => {
+                registry::Domain::Number { default, min, max } => {
                     json!({ "type": "number", "default": default, "minimum": min, "maximum": max })
                 }
-                Domain::Flag { default } => json!({ "type": "boolean", "default": default }),
-                Domain::Text { default, .. } => json!({ "type": "string", "default": default }),
+                registry::Domain::Flag { default } => json!({ "type": "boolean", "default": default }),
+                registry::Domain::Text { default, .. } => json!({ "type": "string", "default": default }),
             };
             let unit = if p.unit.is_empty() { String::new() } else { format!(" [{}]", p.unit) };
             property["description"] = format!("{}{unit}", p.about).into();
@@ -79,6 +112,7 @@ fn any_of<T: Kind + ?Sized>(table: &Table<T>) -> Value {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::file::HostTable;
     use crate::shipped::SHIPPED;
 
     /// Returns true if `value` satisfies `schema`, for the keywords that our schemas use.
@@ -173,5 +207,31 @@ mod tests {
                 assert!(property.get("description").is_some(), "{key} is not explained");
             }
         }
+    }
+
+    #[test]
+    fn a_new_setting_is_found() {
+        let new = |in_scripts_only| {
+            let setting = Setting::new("dummy", "Does nothing.", Domain::Number(|c| &mut c.max_subflows, 3, 5));
+            if in_scripts_only { setting.in_scripts_only() } else { setting }
+        };
+        let property = |setting| {
+            let text = with_settings(&Catalogue::default(), &[setting]);
+            let mut schema: Value = serde_json::from_str(&text).unwrap();
+            schema["$defs"]["HostTable"]["properties"]["dummy"].take()
+        };
+        let wanted = json!({
+            "type": ["integer", "null"], "minimum": 3, "maximum": 5, "description": "Does nothing.",
+        });
+        assert_eq!(property(new(false)), wanted);
+        assert_eq!(property(new(true)), Value::Null);
+    }
+
+    #[test]
+    fn keys_of_hosts_are_either_fields_or_settings() {
+        let schema: Value = serde_json::from_str(&with_settings(&Catalogue::default(), &[])).unwrap();
+        let fields: Vec<&String> = schema["$defs"]["HostTable"]["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(fields, HostTable::KEYS);
+        assert!(SETTINGS.iter().all(|it| it.in_scripts_only || !HostTable::KEYS.contains(&it.name)));
     }
 }

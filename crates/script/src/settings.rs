@@ -5,45 +5,22 @@ use crate::peer::World;
 use crate::statement::Field;
 use crate::text::Line;
 use crate::value;
-use anabranch_engine::{Config, FastClose, LocalAddress, Profile};
+use anabranch_engine::settings::{Domain, SETTINGS, Setting, Value};
+use anabranch_engine::{Config, LocalAddress, Profile};
 use anabranch_policy::registry::{CONGESTION, FIRST_PATHS, Kind, REINJECTIONS, SCHEDULERS};
 use anabranch_units::suggest;
 use anabranch_units::{Bytes, Dsn, Key, Seed};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Keys that `host` accepts.
-const HOST: &[&str] = &[
+/// Keys of `host` that are no settings of the engine.
+const OWN: &[&str] = &[
     "addresses",
     "backup_addresses",
     "profile",
     "seed",
     "key",
     "idsn",
-    "checksum",
-    "multipath",
-    "max_subflows",
-    "full_mesh",
-    "announce",
-    "rejoin",
-    "close_timeout",
-    "send_buffer",
-    "receive_buffer",
-    "initial_receive_buffer",
-    "max_half_open",
-    "resets_per_second",
-    "deny_join",
-    "fast_close",
-    "announced_port",
-    "mss",
-    "sack",
-    "timestamps",
-    "window_scaling",
-    "delayed_ack",
-    "tlp",
-    "rack",
-    "initial_window",
-    "nagle",
     "scheduler",
     "congestion",
     "reinjection",
@@ -84,21 +61,17 @@ impl Default for Settings {
 impl Settings {
     /// Applies a `host` statement.
     pub(crate) fn host(&mut self, fields: &[Field], line: &Line) -> Result<(), ScriptError> {
-        fields.iter().try_for_each(|field| self.host_field(field, line))
+        fields.iter().try_for_each(|field| self.host_field(SETTINGS, field, line))
     }
 
-    fn host_field(&mut self, field: &Field, line: &Line) -> Result<(), ScriptError> {
+    fn host_field(&mut self, table: &[Setting], field: &Field, line: &Line) -> Result<(), ScriptError> {
         let config = &mut self.config;
         let text = field.value.as_deref().unwrap_or_default();
         let refuse = |help: &str| ScriptError::refused(line, &field.at, format!("`{field}` is refused"), help);
-        let on = || value::switch(text).ok_or_else(|| refuse("on or off"));
-        let number = |most: i128| {
-            let number = value::number(text).filter(|number| (0..=most).contains(number));
-            number.ok_or_else(|| refuse(&format!("a number up to {most}")))
+        let whole = || {
+            let number = value::number(text).and_then(|number| u64::try_from(number).ok());
+            number.ok_or_else(|| refuse("a number of 64 bits"))
         };
-        let bytes = || number(1 << 40).map(|number| Bytes::new(number as u64));
-        let time = || value::duration(text).ok_or_else(|| refuse("a time such as 40ms"));
-        let maybe_time = || if text == "off" { Ok(None) } else { time().map(Some) };
         match field.name.as_str() {
             "addresses" => {
                 config.addresses = addresses(text, false).ok_or_else(|| refuse("addresses=10.1.0.1,fd00::1"))?
@@ -111,47 +84,26 @@ impl Settings {
                     Profile::named(text).ok_or_else(|| refuse(&suggest(text, Profile::NAMES.iter().copied())))?;
                 config.profile = Profile { tsq: None, ..profile };
             }
-            "seed" => self.seed = Seed(number(i128::from(u64::MAX))? as u64),
-            "key" => self.host_key = Some(Key::new(number(i128::from(u64::MAX))? as u64)),
-            "idsn" => self.host_idsn = Some(Dsn::new(number(i128::from(u64::MAX))? as u64)),
-            "checksum" => config.checksum = on()?,
-            "multipath" => config.multipath = on()?,
-            "max_subflows" => config.max_subflows = number(16)? as usize,
-            "full_mesh" => config.full_mesh = on()?,
-            "announce" => config.announce = on()?,
-            "rejoin" => config.rejoin = maybe_time()?,
-            "close_timeout" => config.close_timeout = time()?,
-            "send_buffer" => config.send_buffer = bytes()?,
-            "receive_buffer" => config.receive_buffer = bytes()?,
-            "initial_receive_buffer" => config.initial_receive_buffer = Some(bytes()?),
-            "max_half_open" => config.max_half_open = number(1 << 20)? as usize,
-            "resets_per_second" => config.resets_per_second = Some(number(1 << 20)? as u32),
-            "fast_close" => {
-                config.fast_close = match text {
-                    "rst" => FastClose::Rst,
-                    "ack" => FastClose::Ack,
-                    _ => return Err(refuse("rst or ack")),
-                }
-            }
-            "announced_port" => config.announced_port = Some(number(65_535)? as u16),
-            "deny_join" => config.deny_join_to_initial = on()?,
-            "mss" => config.profile.mss = number(65_535)? as u16,
-            "sack" => config.profile.sack = on()?,
-            "timestamps" => config.profile.timestamps = on()?,
-            "window_scaling" => config.profile.window_scaling = on()?,
-            "delayed_ack" => {
-                config.profile.delayed_ack = maybe_time()?;
-                config.profile.quick_acks = 0;
-            }
-            "tlp" => config.profile.tlp = on()?,
-            "rack" => config.profile.rack = on()?,
-            "initial_window" => config.profile.initial_window = number(1000)? as u32,
-            "nagle" => config.profile.nagle = on()?,
+            "seed" => self.seed = Seed(whole()?),
+            "key" => self.host_key = Some(Key::new(whole()?)),
+            "idsn" => self.host_idsn = Some(Dsn::new(whole()?)),
             "scheduler" => config.policies.scheduler = policy(SCHEDULERS, text).map_err(|help| refuse(&help))?,
             "congestion" => config.policies.congestion = policy(CONGESTION, text).map_err(|help| refuse(&help))?,
             "reinjection" => config.policies.reinjection = policy(REINJECTIONS, text).map_err(|help| refuse(&help))?,
             "first_path" => config.policies.first_path = policy(FIRST_PATHS, text).map_err(|help| refuse(&help))?,
-            other => return Err(refuse(&suggest(other, HOST.iter().copied()))),
+            name => {
+                let Some(setting) = table.iter().find(|setting| setting.script() == name) else {
+                    let settings: Vec<String> = table.iter().map(Setting::script).collect();
+                    let accepted = OWN.iter().copied().chain(settings.iter().map(String::as_str));
+                    return Err(refuse(&suggest(name, accepted)));
+                };
+                let value = read(setting, text).map_err(|accepted| refuse(&accepted))?;
+                setting.put(config, value).map_err(|error| refuse(&error.accepted))?;
+                if setting.name == "delayed-ack" {
+                    // The first segments would be acknowledged at once all the same.
+                    config.profile.quick_acks = 0;
+                }
+            }
         }
         Ok(())
     }
@@ -196,6 +148,27 @@ impl Settings {
     }
 }
 
+/// Reads the value of a setting. The error says what is accepted.
+fn read(setting: &Setting, text: &str) -> Result<Value, String> {
+    let off = || (text == "off").then_some(Value::Off);
+    let time = || value::duration(text).map(Value::Time);
+    let number = || value::number(text).and_then(|number| i64::try_from(number).ok());
+    let (value, accepted) = match setting.domain {
+        Domain::Flag(_) => (value::switch(text).map(Value::Flag), "on or off".to_owned()),
+        Domain::Number(..) => (number().map(Value::Number), setting.accepted()),
+        Domain::Size(_) => {
+            let size = number().and_then(|number| u64::try_from(number).ok()).map(Bytes::new);
+            (size.map(Value::Size), "a number of bytes such as 64k".to_owned())
+        }
+        Domain::Time(_) => (time(), "a time such as 40ms".to_owned()),
+        Domain::TimeOrOff(_) => (off().or_else(time), "a time such as 40ms, or off".to_owned()),
+        Domain::Choice(words) => {
+            (words.iter().find(|word| word.name == text).map(|word| Value::Word(word.name)), setting.accepted())
+        }
+    };
+    value.ok_or(accepted)
+}
+
 fn addresses(text: &str, backup: bool) -> Option<Vec<LocalAddress>> {
     text.split(',').map(|ip| ip.parse().ok().map(|ip| LocalAddress { ip, backup })).collect()
 }
@@ -207,4 +180,28 @@ fn policy<T: Kind + ?Sized>(
     let entry = table.iter().find(|entry| entry.name == name);
     let entry = entry.ok_or_else(|| suggest(name, table.iter().map(|entry| &*entry.name)))?;
     Ok(Arc::new(|| entry.build_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::text::Source;
+
+    #[test]
+    fn a_new_setting_is_found() {
+        let new = Setting::new("dummy-flag", "Does nothing.", Domain::Flag(|config| &mut config.checksum));
+        let table = [SETTINGS, &[new]].concat();
+        let text = "host dummy_flag=on";
+        let source = Source { name: "t.script".into(), text: text.into() };
+        let line = Line { source, number: 1, start: 0, text: text.to_owned(), verbatim: true };
+        let field =
+            |name: &str, value: &str| Field { name: name.to_owned(), value: Some(value.to_owned()), at: 5..text.len() };
+        let mut settings = Settings::default();
+        settings.host_field(&table, &field("dummy_flag", "on"), &line).unwrap();
+        assert!(settings.config.checksum);
+        let refused = |field| format!("{:?}", settings.clone().host_field(&table, &field, &line).unwrap_err());
+        assert!(refused(field("dummy_flag", "maybe")).contains("on or off"));
+        assert!(refused(field("dumy_flag", "on")).contains("did you mean `dummy_flag`?"));
+    }
 }

@@ -1,8 +1,9 @@
 //! Kernel settings of a scenario's hosts.
 
+use anabranch_engine::settings::Value;
 use anabranch_host::testbed::KernelSettings;
-use anabranch_lab::Scenario;
-use anabranch_lab::file::{HostTable, OrOff, Policy, ReceiveBuffer};
+use anabranch_lab::file::{HostTable, Policy, ReceiveBuffer};
+use anabranch_lab::{Given, HostSettings, Scenario};
 use anabranch_policy::congestion::kernel_name;
 use std::fs;
 
@@ -22,9 +23,9 @@ pub fn settings(scenario: &Scenario) -> Settings {
     let congestion = Congestion::of_this_kernel();
     let mut host = |client: bool| {
         let mut settings = KernelSettings::default();
-        for table in scenario.host_tables(client) {
+        for host in scenario.host_tables(client) {
             let mut refused = Vec::new();
-            apply(table, &mut settings, &congestion, &mut refused);
+            apply(host, &mut settings, &congestion, &mut refused);
             for key in refused {
                 if !not_applied.contains(&key) {
                     not_applied.push(key);
@@ -70,7 +71,7 @@ const KERNEL_SCHEDULER: &str = "linux-burst";
 /// The profile that is modelled on kernels of today.
 const KERNEL_PROFILE: &str = "linux";
 
-fn apply(table: &HostTable, settings: &mut KernelSettings, kernel: &Congestion, refused: &mut Vec<String>) {
+fn apply(host: &HostSettings, settings: &mut KernelSettings, kernel: &Congestion, refused: &mut Vec<String>) {
     // Each key by name, so that a new one is not forgotten.
     let HostTable {
         profile,
@@ -78,50 +79,12 @@ fn apply(table: &HostTable, settings: &mut KernelSettings, kernel: &Congestion, 
         congestion,
         window,
         ack_path,
-        ack_rewrite,
-        ack_caution,
         reinjection,
         first_path,
-        send_buffer,
         receive_buffer,
-        multipath,
-        max_subflows,
-        full_mesh,
-        announce,
-        dss_checksum,
-        rejoin,
         addresses: _, // The layout has them.
-        mss,
-        initial_window,
-        sack,
-        timestamps,
-        window_scaling,
-        rack,
-        tlp,
-        early_retransmit,
-        delayed_ack,
-        quick_acks,
-        nagle,
-        rto,
-        min_rto,
-        initial_rto,
-        max_rto,
-        idle_restart,
-        cwnd_limited_check,
-        tsq,
-        tsq_segments,
-        receive_tuning,
-        adv_win_scale,
-        initial_ssthresh,
-        temporal_sharing,
-        hystart,
-        prr,
-        loss_response,
-        single_repair,
-        coupled_acks,
-        syn_retries,
-        max_consecutive_rtos,
-    } = table;
+        others: _,    // Read already: `host.given`.
+    } = &host.table;
     let mut refuse = |key: &str, value: String| refused.push(format!("{key} = {value}"));
     let policy = |policy: &Policy| policy.name.clone();
 
@@ -151,80 +114,69 @@ fn apply(table: &HostTable, settings: &mut KernelSettings, kernel: &Congestion, 
     {
         at.iter().for_each(|at| refuse(key, policy(&at.value)));
     }
-    let flags = [
-        ("ack-rewrite", ack_rewrite),
-        ("ack-caution", ack_caution),
-        ("early-retransmit", early_retransmit),
-        ("nagle", nagle),
-        ("cwnd-limited-check", cwnd_limited_check),
-        ("temporal-sharing", temporal_sharing),
-        ("prr", prr),
-        ("single-repair", single_repair),
-        ("coupled-acks", coupled_acks),
-    ];
-    for (key, flag) in flags {
-        flag.iter().for_each(|flag| refuse(key, flag.to_string()));
-    }
-    for (key, span) in [("rejoin", rejoin), ("delayed-ack", delayed_ack), ("tsq", tsq)] {
-        span.iter().for_each(|OrOff(span)| {
-            refuse(key, span.map_or_else(|| "false".to_owned(), |span| span.to_string()));
-        });
-    }
-    quick_acks.iter().for_each(|number| refuse("quick-acks", number.to_string()));
-    let names = [
-        ("rto", rto.map(|name| name.name())),
-        ("receive-tuning", receive_tuning.map(|name| name.name())),
-        ("hystart", hystart.map(|name| name.name())),
-        ("loss-response", loss_response.map(|name| name.name())),
-    ];
-    for (key, name) in names {
-        name.iter().for_each(|name| refuse(key, (*name).to_owned()));
-    }
-    let numbers = [
-        ("tsq-segments", tsq_segments.as_ref().map(|at| i64::from(at.value))),
-        ("adv-win-scale", adv_win_scale.as_ref().map(|at| i64::from(at.value))),
-        ("initial-ssthresh", initial_ssthresh.as_ref().map(|at| i64::from(at.value))),
-    ];
-    for (key, number) in numbers {
-        number.iter().for_each(|number| refuse(key, number.to_string()));
-    }
-    initial_rto.iter().for_each(|at| refuse("initial-rto", at.value.0.to_string()));
-
-    put(&mut settings.multipath, *multipath);
-    put(&mut settings.full_mesh, *full_mesh);
-    put(&mut settings.announce, *announce);
-    put(&mut settings.dss_checksum, *dss_checksum);
-    keep(&mut settings.max_subflows, max_subflows.as_ref().map(|at| at.value));
-    keep(&mut settings.send_buffer, send_buffer.as_ref().map(|at| at.value.0));
-    keep(
-        &mut settings.receive_buffer,
-        receive_buffer.as_ref().map(|at| match at.value {
+    if let Some(at) = receive_buffer {
+        settings.receive_buffer = Some(match at.value {
             ReceiveBuffer::Fixed(size) => (size, size),
             ReceiveBuffer::Tuned { initial, max } => (initial, max),
-        }),
-    );
-    keep(&mut settings.mss, mss.as_ref().map(|at| at.value));
-    keep(&mut settings.initial_window, *initial_window);
-    keep(&mut settings.sack, *sack);
-    keep(&mut settings.timestamps, *timestamps);
-    keep(&mut settings.window_scaling, *window_scaling);
-    keep(&mut settings.rack, *rack);
-    keep(&mut settings.tlp, *tlp);
-    keep(&mut settings.idle_restart, *idle_restart);
-    keep(&mut settings.min_rto, min_rto.as_ref().map(|at| at.value.0));
-    keep(&mut settings.max_rto, max_rto.as_ref().map(|at| at.value.0));
-    keep(&mut settings.syn_retries, *syn_retries);
-    keep(&mut settings.max_consecutive_rtos, *max_consecutive_rtos);
-}
-
-fn put<T>(place: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *place = value;
+        });
+    }
+    for Given { setting, value } in &host.given {
+        match setting.kernel_parameter(*value) {
+            Some((key, text)) => {
+                settings.parameters.insert(key, text);
+            }
+            None if set(setting.name, *value, settings) => {}
+            None => refuse(setting.name, value.to_string()),
+        }
     }
 }
 
-fn keep<T>(place: &mut Option<T>, value: Option<T>) {
-    if value.is_some() {
-        *place = value;
+/// Sets what is no kernel parameter; returns false if a kernel does not have it.
+fn set(name: &str, value: Value, settings: &mut KernelSettings) -> bool {
+    match (name, value) {
+        ("send-buffer", Value::Size(size)) => settings.send_buffer = Some(size),
+        ("max-subflows", Value::Number(number)) => settings.max_subflows = usize::try_from(number).ok(),
+        ("full-mesh", Value::Flag(on)) => settings.full_mesh = on,
+        ("announce", Value::Flag(on)) => settings.announce = on,
+        ("mss", Value::Number(bytes)) => settings.mss = Some(bytes),
+        ("initial-window", Value::Number(segments)) => settings.initial_window = Some(segments),
+        _ => return false,
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use anabranch_engine::settings::{Domain, Kernel, SETTINGS, Setting};
+
+    fn applied(given: Vec<Given>) -> (KernelSettings, Vec<String>) {
+        let kernel = Congestion { current: "cubic".into(), allowed: Vec::new(), available: Vec::new() };
+        let (mut settings, mut refused) = (KernelSettings::default(), Vec::new());
+        apply(&HostSettings { table: HostTable::default(), given }, &mut settings, &kernel, &mut refused);
+        (settings, refused)
+    }
+
+    #[test]
+    fn a_new_setting_is_found() {
+        let setting = Setting::new("dummy", "Does nothing.", Domain::Flag(|config| &mut config.checksum));
+        let value = Value::Flag(true);
+        let (settings, refused) = applied(vec![Given { setting, value }]);
+        assert_eq!((settings, refused), (KernelSettings::default(), vec!["dummy = true".to_owned()]));
+        let setting = setting.in_kernel(Kernel::Switch("net.dummy", 7));
+        let (settings, refused) = applied(vec![Given { setting, value }]);
+        assert_eq!((settings.parameters.into_iter().collect(), refused), (vec![("net.dummy", "7".to_owned())], vec![]));
+    }
+
+    /// A setting with a counterpart is set, one without is refused.
+    #[test]
+    fn the_kernel_has_what_the_table_says() {
+        let config = anabranch_engine::Config::new(anabranch_engine::Profile::linux(), Vec::new());
+        for setting in SETTINGS.iter().filter(|setting| !setting.in_scripts_only) {
+            let Some(value) = setting.value(&config) else { continue };
+            let (_, refused) = applied(vec![Given { setting: *setting, value }]);
+            assert_eq!(refused.is_empty(), setting.kernel.is_some(), "{}: {refused:?}", setting.name);
+        }
     }
 }

@@ -1,26 +1,28 @@
 //! Hosts: a profile, the settings changed in it, and the policies.
 
 use super::policies::{self, Found, build, given};
+use super::settings::{Given, HostSettings};
 use crate::error::Problem;
-use crate::file::{At, HostTable, HyStartName, LossResponseName, Policy, ReceiveBuffer, ReceiveTuningName, RtoName};
+use crate::file::{At, HostTable, Policy, ReceiveBuffer};
 use crate::variant::Chosen;
-use anabranch_engine::{Policies, Profile, ReceiveTuning, RtoRule};
-use anabranch_policy::congestion::{HyStart, LossResponse};
+use anabranch_engine::{Policies, Profile};
 use anabranch_policy::registry::Kind;
 use anabranch_policy::{Catalogue, Table};
 use anabranch_sim::HostSpec;
+use anabranch_units::Bytes;
 use anabranch_units::suggest;
-use anabranch_units::{Bytes, Duration};
 
-/// Maximum number of subflows of a connection.
-const MAX_SUBFLOWS: usize = 16;
+/// Maximum number of addresses of a host: MPTCP has identifiers for 255 (RFC 8684 §3.4.1).
+const MAX_ADDRESSES: usize = 255;
 
 /// Resolves a host from several tables, of which the later ones override the earlier ones.
 pub(super) fn host(
     catalogue: &Catalogue,
-    tables: &[&HostTable],
+    layers: &[&HostSettings],
     paths: &[String],
 ) -> Result<(HostSpec, Chosen), Problem> {
+    let tables: Vec<&HostTable> = layers.iter().map(|layer| &layer.table).collect();
+    let tables = tables.as_slice();
     let profile = match last(tables, |table| table.profile.as_ref()) {
         None => Profile::anabranch(),
         Some(at) => Profile::named(&at.value).ok_or_else(|| no_profile(at))?,
@@ -49,9 +51,11 @@ pub(super) fn host(
     };
     let policies = Policies { scheduler, congestion, receive_window, ack_path, reinjection, first_path };
     let mut host = HostSpec::new(profile, policies);
-    for table in tables {
-        settings(table, &mut host)?;
-        knobs(table, &mut host.config.profile)?;
+    for layer in layers {
+        own_keys(&layer.table, &mut host)?;
+        for Given { setting, value } in &layer.given {
+            setting.put(&mut host.config, *value).expect("the values of settings were checked when they were read");
+        }
     }
     Ok((host, chosen))
 }
@@ -65,8 +69,8 @@ fn no_profile(at: &At<String>) -> Problem {
 }
 
 /// Makes a send buffer that no table gives large enough for the receive buffer of the other host (RFC 8684 §3.3.5).
-pub(super) fn fit_send_buffer(host: &mut HostSpec, tables: &[&HostTable], receive_buffer: Bytes) {
-    if tables.iter().all(|table| table.send_buffer.is_none()) {
+pub(super) fn fit_send_buffer(host: &mut HostSpec, layers: &[&HostSettings], receive_buffer: Bytes) {
+    if !layers.iter().any(|layer| layer.gives("send-buffer")) {
         host.config.send_buffer = host.config.send_buffer.max(receive_buffer);
     }
 }
@@ -89,16 +93,9 @@ fn last<'a, T>(tables: &[&'a HostTable], key: impl Fn(&'a HostTable) -> Option<&
     tables.iter().rev().find_map(|table| key(table))
 }
 
-fn settings(table: &HostTable, host: &mut HostSpec) -> Result<(), Problem> {
-    let empty = |key: &str, span| Problem::at(span, format!("`{key}` is empty"), "accepted: any size from 1B");
-    if let Some(at) = &table.send_buffer {
-        host.config.send_buffer = at.value.0;
-        if host.config.send_buffer.is_zero() {
-            return Err(empty("send-buffer", &at.span));
-        }
-    }
+fn own_keys(table: &HostTable, host: &mut HostSpec) -> Result<(), Problem> {
     if let Some(at) = &table.receive_buffer {
-        (host.config.initial_receive_buffer, host.config.receive_buffer) = match at.value {
+        let (initial, size) = match at.value {
             ReceiveBuffer::Fixed(size) => (None, size),
             ReceiveBuffer::Tuned { initial, max } if initial > max => {
                 let problem = format!("`receive-buffer` begins with {initial} and ends with {max}");
@@ -106,113 +103,17 @@ fn settings(table: &HostTable, host: &mut HostSpec) -> Result<(), Problem> {
             }
             ReceiveBuffer::Tuned { initial, max } => (Some(initial), max),
         };
-        if host.config.initial_receive_buffer.unwrap_or(host.config.receive_buffer).is_zero() {
-            return Err(empty("receive-buffer", &at.span));
+        if initial.unwrap_or(size).is_zero() {
+            return Err(Problem::at(&at.span, "`receive-buffer` is empty", "accepted: any size from 1B"));
         }
+        (host.config.initial_receive_buffer, host.config.receive_buffer) = (initial, size);
     }
-    put(&mut host.config.multipath, table.multipath);
-    put(&mut host.config.max_subflows, within("max-subflows", table.max_subflows.as_ref(), MAX_SUBFLOWS)?);
-    put(&mut host.config.full_mesh, table.full_mesh);
-    put(&mut host.config.announce, table.announce);
-    put(&mut host.config.checksum, table.dss_checksum);
-    put(&mut host.config.ack_rewrite, table.ack_rewrite);
-    put(&mut host.config.ack_caution, table.ack_caution);
-    put(&mut host.config.rejoin, table.rejoin.map(|span| span.0));
-    put(&mut host.addresses, within("addresses", table.addresses.as_ref(), 255)?);
+    if let Some(at) = &table.addresses {
+        if !(1..=MAX_ADDRESSES).contains(&at.value) {
+            let problem = format!("`addresses` is {}", at.value);
+            return Err(Problem::at(&at.span, problem, format!("accepted: 1 to {MAX_ADDRESSES}")));
+        }
+        host.addresses = at.value;
+    }
     Ok(())
-}
-
-fn knobs(table: &HostTable, profile: &mut Profile) -> Result<(), Problem> {
-    let span = |at: &Option<crate::file::Of<Duration>>| at.as_ref().map(|at| at.value.0);
-    put(&mut profile.mss, table.mss.as_ref().map(|at| at.value));
-    if let Some(at) = table.mss.as_ref().filter(|at| !(64..=9216).contains(&at.value)) {
-        return Err(Problem::at(&at.span, format!("`mss` is {}", at.value), "accepted: 64 to 9216 bytes"));
-    }
-    put(&mut profile.initial_window, table.initial_window);
-    put(&mut profile.sack, table.sack);
-    put(&mut profile.timestamps, table.timestamps);
-    put(&mut profile.window_scaling, table.window_scaling);
-    put(&mut profile.rack, table.rack);
-    put(&mut profile.tlp, table.tlp);
-    put(&mut profile.early_retransmit, table.early_retransmit);
-    put(&mut profile.delayed_ack, table.delayed_ack.map(|span| span.0));
-    put(&mut profile.quick_acks, table.quick_acks);
-    put(&mut profile.nagle, table.nagle);
-    put(&mut profile.rto, table.rto.map(default_rule));
-    if let Some(floor) = span(&table.min_rto) {
-        match &mut profile.rto {
-            RtoRule::Linux { min_var } => *min_var = floor,
-            RtoRule::Rfc6298 { min, .. } | RtoRule::MptcpNs3 { min } => *min = floor,
-        }
-    }
-    put(&mut profile.initial_rto, span(&table.initial_rto));
-    put(&mut profile.max_rto, span(&table.max_rto));
-    put(&mut profile.idle_restart, table.idle_restart);
-    put(&mut profile.cwnd_limited_check, table.cwnd_limited_check);
-    put(&mut profile.tsq, table.tsq.map(|span| span.0));
-    put(&mut profile.tsq_segments, at_least(1, "tsq-segments", table.tsq_segments.as_ref())?);
-    let tuning = |name| match name {
-        ReceiveTuningName::Proportional => ReceiveTuning::Proportional,
-        ReceiveTuningName::Stepwise => ReceiveTuning::Stepwise,
-    };
-    put(&mut profile.receive_tuning, table.receive_tuning.map(tuning));
-    if let Some(at) = table.adv_win_scale.as_ref().filter(|at| !(-31..=31).contains(&at.value)) {
-        return Err(Problem::at(&at.span, format!("`adv-win-scale` is {}", at.value), "accepted: -31 to 31"));
-    }
-    put(&mut profile.adv_win_scale, table.adv_win_scale.as_ref().map(|at| Some(at.value)));
-    put(&mut profile.initial_ssthresh, at_least(2, "initial-ssthresh", table.initial_ssthresh.as_ref())?.map(Some));
-    put(&mut profile.temporal_sharing, table.temporal_sharing);
-    let hystart = |name| match name {
-        HyStartName::Off => None,
-        HyStartName::Sixteenth => Some(HyStart::Sixteenth),
-        HyStartName::Eighth => Some(HyStart::Eighth),
-        HyStartName::PlusPlus => Some(HyStart::PlusPlus),
-    };
-    put(&mut profile.hystart, table.hystart.map(hystart));
-    put(&mut profile.prr, table.prr);
-    let response = |name| match name {
-        LossResponseName::Standard => LossResponse::Standard,
-        LossResponseName::Linux => LossResponse::Linux,
-        LossResponseName::Halve => LossResponse::Halve,
-    };
-    put(&mut profile.loss_response, table.loss_response.map(response));
-    put(&mut profile.single_repair, table.single_repair);
-    put(&mut profile.coupled_acks, table.coupled_acks);
-    put(&mut profile.syn_retries, table.syn_retries);
-    put(&mut profile.max_consecutive_rtos, table.max_consecutive_rtos);
-    Ok(())
-}
-
-/// Returns the rule with the minimum of Linux and mptcp-ns3 (200 ms) or of RFC 6298 §2.4 (1 s).
-fn default_rule(name: RtoName) -> RtoRule {
-    match name {
-        RtoName::Linux => RtoRule::Linux { min_var: Duration::from_millis(200) },
-        RtoName::MptcpNs3 => RtoRule::MptcpNs3 { min: Duration::from_millis(200) },
-        RtoName::Rfc6298 => RtoRule::Rfc6298 { min: Duration::from_secs(1), granularity: Duration::from_millis(1) },
-    }
-}
-
-fn within(key: &str, given: Option<&At<usize>>, most: usize) -> Result<Option<usize>, Problem> {
-    match given {
-        Some(at) if !(1..=most).contains(&at.value) => {
-            Err(Problem::at(&at.span, format!("`{key}` is {}", at.value), format!("accepted: 1 to {most}")))
-        }
-        given => Ok(given.map(|at| at.value)),
-    }
-}
-
-fn at_least(least: u32, key: &str, given: Option<&At<u32>>) -> Result<Option<u32>, Problem> {
-    match given {
-        Some(at) if at.value < least => {
-            let accepted = format!("accepted: {least} segments or more");
-            Err(Problem::at(&at.span, format!("`{key}` is {}", at.value), accepted))
-        }
-        given => Ok(given.map(|at| at.value)),
-    }
-}
-
-fn put<T>(place: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *place = value;
-    }
 }

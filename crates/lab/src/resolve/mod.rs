@@ -6,6 +6,7 @@ mod hosts;
 mod middleboxes;
 mod paths;
 mod policies;
+mod settings;
 mod switches;
 mod vary;
 mod watch;
@@ -13,12 +14,14 @@ mod web;
 mod workloads;
 
 pub(crate) use policies::build;
+pub use settings::{Given, HostSettings};
 
 use crate::error::Problem;
 use crate::file::{At, File, MeasureName, Policy};
 use crate::variant::{Chosen, Switched, Variant};
 use crate::vary::Vary;
 use crate::watch::Watch;
+use anabranch_engine::settings::Setting;
 use anabranch_net::Trace;
 use anabranch_paths::Direction;
 use anabranch_policy::Catalogue;
@@ -41,6 +44,8 @@ pub(crate) struct Resolved {
     pub(crate) repeat: usize,
     pub(crate) measure: MeasureName,
     pub(crate) spread: Duration,
+    /// Tables of both hosts, of the client and of the server.
+    pub(crate) hosts: [HostSettings; 3],
     /// Policies of client and server.
     pub(crate) policies: [Chosen; 2],
     /// Index of the host that sends the data of the first workload.
@@ -62,14 +67,18 @@ const MAX_REPEAT: usize = 100_000;
 
 pub(crate) fn resolve(
     catalogue: &Catalogue,
+    settings: &[Setting],
     file: &File,
     traces: &mut Traces<'_>,
     texts: &mut Texts<'_>,
 ) -> Result<Resolved, Problem> {
+    let read = |table| HostSettings::read(settings, table);
+    let hosts = [read(&file.host)?, read(&file.client)?, read(&file.server)?];
     let shared = paths::shared(file, traces)?;
     let paths = paths::paths(file, traces)?;
     let names: Vec<String> = paths.iter().map(|path| path.name.clone()).collect();
-    let tables = [[&file.host, &file.client], [&file.host, &file.server]];
+    let [both, of_client, of_server] = &hosts;
+    let tables = [[both, of_client], [both, of_server]];
     let (mut client, client_chosen) = hosts::host(catalogue, &tables[0], &names)?;
     let (mut server, server_chosen) = hosts::host(catalogue, &tables[1], &names)?;
     hosts::fit_send_buffer(&mut client, &tables[0], server.config.receive_buffer);
@@ -132,7 +141,7 @@ pub(crate) fn resolve(
     spec.decisions = file.run.decisions.unwrap_or(false);
     let varies = vary::varies(file, &names, spec.stop)?;
     let watch = watch::watch(&file.run, spec.stop)?;
-    Ok(Resolved { spec, seed, repeat, measure, spread, policies, sender, switched, varies, watch })
+    Ok(Resolved { hosts, spec, seed, repeat, measure, spread, policies, sender, switched, varies, watch })
 }
 
 /// Sets another scheduler on both hosts and returns it with its parameters.

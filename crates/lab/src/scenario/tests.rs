@@ -10,6 +10,7 @@ use anabranch_sim::{Extent, FileOrder, Spacing};
 use anabranch_units::{Bytes, Rate};
 
 mod policies;
+mod settings;
 mod workloads;
 
 const PATHS: &str = "[path.wlan]\nrate = \"25mbit\"\ndelay = \"10ms\"\n\

@@ -1,0 +1,215 @@
+//! docs/settings.md is what the table of settings says; `BLESS=1 cargo test -p anabranch-engine --test settings` writes
+//! it anew.
+#![allow(clippy::unwrap_used)]
+
+use anabranch_engine::settings::{Domain, Kernel, SETTINGS, Setting, Value};
+use anabranch_engine::{Config, Profile};
+use anabranch_units::{Bytes, Duration};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+const HEAD: &str = "# Settings of a host
+
+Settings of the engine, one by one. This file is made from `crates/engine/src/settings.rs`
+(`BLESS=1 cargo test -p anabranch-engine --test settings`). A scenario has them in `[host]` (both hosts), `[client]` or
+`[server]`, beside `profile`, the policies ([`policies.md`](policies.md)), `receive-buffer` and `addresses`; `--set
+host.KEY=VALUE` overrides one. A script has them in its `host` statement ([`scripts.md`](scripts.md)), with `on` and
+`off` for true and false and numbers of bytes for sizes. A testbed sets the kernel's counterpart
+([`testbed.md`](testbed.md)). The defaults are those of the profile `anabranch`; [`stacks.md`](stacks.md) has the other
+profiles. Scripts begin from the profile `linux` without `tsq`, `delayed-ack`, `tlp` and `timestamps`, and without
+`announce` and `rejoin`.
+
+| key | in scripts | accepted | default | kernel | meaning |
+|---|---|---|---|---|---|
+";
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn size(size: Bytes) -> String {
+    let units = [("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+    let (unit, factor) = units.into_iter().find(|(_, factor)| size.get().is_multiple_of(*factor)).unwrap();
+    format!("{}{unit}", size.get() / factor)
+}
+
+fn row(setting: &Setting, defaults: &Config) -> String {
+    let key = if setting.in_scripts_only { "–".to_owned() } else { format!("`{}`", setting.name) };
+    let default = match setting.value(defaults) {
+        None => "none".to_owned(),
+        Some(Value::Size(bytes)) => size(bytes),
+        Some(value) => value.to_string(),
+    };
+    let kernel = match setting.kernel {
+        None => "–".to_owned(),
+        Some(Kernel::Other(words)) => words.to_owned(),
+        Some(Kernel::Switch(key, _) | Kernel::Number(key) | Kernel::Time(key, _)) => format!("`{key}`"),
+    };
+    let (script, accepted, about) = (setting.script(), cell(&setting.accepted()), cell(setting.about));
+    format!("| {key} | `{script}` | {accepted} | {default} | {kernel} | {about} |\n")
+}
+
+fn document(settings: &[Setting]) -> String {
+    let defaults = Config::new(Profile::anabranch(), Vec::new());
+    let mut text = HEAD.to_owned() + &settings.iter().map(|setting| row(setting, &defaults)).collect::<String>();
+    for setting in settings {
+        let Domain::Choice(words) = setting.domain else { continue };
+        text += &format!("\n## Values of `{}`\n\n| value | meaning |\n|---|---|\n", setting.name);
+        for word in words {
+            text += &format!("| `{}` | {} |\n", word.name, cell(word.about));
+        }
+    }
+    text
+}
+
+#[test]
+fn settings_md_is_what_the_table_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
+    let wanted = document(SETTINGS);
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(path, wanted).unwrap();
+        return;
+    }
+    let held = fs::read_to_string(path).unwrap_or_default();
+    assert!(held == wanted, "docs/settings.md is out of date: BLESS=1 cargo test -p anabranch-engine --test settings");
+}
+
+/// The other outputs have such a test each: `a_new_setting_is_found` in lab, script and cli.
+#[test]
+fn a_new_setting_is_found_in_the_document() {
+    let new = Setting::new("dummy", "Does nothing.", Domain::Flag(|config| &mut config.checksum))
+        .in_kernel(Kernel::Switch("net.dummy", 1));
+    let text = document(&[new]);
+    let row = "| `dummy` | `dummy` | true or false | false | `net.dummy` | Does nothing. |\n";
+    assert!(text.ends_with(row), "{text}");
+}
+
+#[test]
+fn names_are_unique_kebab_case_and_sentences_end() {
+    let unique = |names: Vec<String>| names.iter().collect::<BTreeSet<_>>().len() == SETTINGS.len();
+    assert!(unique(SETTINGS.iter().map(|setting| setting.name.to_owned()).collect()));
+    assert!(unique(SETTINGS.iter().map(Setting::script).collect()));
+    for setting in SETTINGS {
+        assert!(setting.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", setting.name);
+        assert!(setting.about.ends_with('.'), "{}: {}", setting.name, setting.about);
+    }
+}
+
+/// The values of a profile are accepted, and make it anew from any other.
+#[test]
+fn the_values_of_profiles_are_accepted() {
+    for profile in Profile::NAMES.iter().filter_map(|name| Profile::named(name)) {
+        let config = Config::new(profile, Vec::new());
+        let mut again = Config::new(Profile { name: config.profile.name, ..Profile::rfc() }, Vec::new());
+        for setting in SETTINGS {
+            let Some(value) = setting.value(&config) else { continue };
+            setting.put(&mut again, value).unwrap_or_else(|error| panic!("{}: {error}", setting.name));
+            assert_eq!(setting.value(&again), Some(value), "{}", setting.name);
+        }
+        let policies =
+            |profile: &Profile| Profile { scheduler: "", reinjection: "", first_path: "", ..profile.clone() };
+        assert_eq!(policies(&again.profile), policies(&config.profile));
+    }
+}
+
+/// A value at each end of a range arrives in its field, and one beyond it is refused.
+#[test]
+fn ranges_fit_into_their_fields() {
+    for setting in SETTINGS {
+        let Domain::Number(_, min, max) = setting.domain else { continue };
+        let mut config = Config::new(Profile::linux(), Vec::new());
+        for number in [min, max] {
+            setting.put(&mut config, Value::Number(number)).unwrap();
+            assert_eq!(setting.value(&config), Some(Value::Number(number)), "{}", setting.name);
+        }
+        for number in [min - 1, max + 1] {
+            let error = setting.put(&mut config, Value::Number(number)).unwrap_err();
+            assert_eq!(error.problem, format!("`{}` is {number}", setting.name));
+            assert_eq!(error.accepted, setting.accepted());
+        }
+        assert_eq!(setting.value(&config), Some(Value::Number(max)), "a refused value changes nothing");
+    }
+}
+
+#[test]
+fn values_of_another_kind_are_refused() {
+    let mut config = Config::new(Profile::linux(), Vec::new());
+    let values = |setting: &Setting| {
+        [
+            Value::Flag(true),
+            Value::Number(if let Domain::Number(_, min, _) = setting.domain { min } else { 3 }),
+            Value::Size(Bytes::new(5)),
+            Value::Time(Duration::from_secs(1)),
+            Value::Off,
+            Value::Word("nothing"),
+        ]
+    };
+    for setting in SETTINGS {
+        let taken = values(setting).into_iter().filter(|value| setting.put(&mut config, *value).is_ok()).count();
+        let kinds = match setting.domain {
+            Domain::TimeOrOff(_) => 2,
+            Domain::Choice(_) => 0,
+            _ => 1,
+        };
+        assert_eq!(taken, kinds, "{}", setting.name);
+    }
+}
+
+#[test]
+fn kernel_parameters_are_in_the_units_of_the_kernel() {
+    let text = |name: &str, value: Value| {
+        SETTINGS.iter().find(|setting| setting.name == name).unwrap().kernel_parameter(value)
+    };
+    let found = |key, value: &str| Some((key, value.to_owned()));
+    let ms = |ms| Value::Time(Duration::from_millis(ms));
+    assert_eq!(text("sack", Value::Flag(false)), found("net.ipv4.tcp_sack", "0"));
+    assert_eq!(text("tlp", Value::Flag(true)), found("net.ipv4.tcp_early_retrans", "3"));
+    assert_eq!(text("min-rto", ms(200)), found("net.ipv4.tcp_rto_min_us", "200000"));
+    assert_eq!(text("max-rto", ms(60_000)), found("net.ipv4.tcp_rto_max_ms", "60000"));
+    assert_eq!(text("syn-retries", Value::Number(3)), found("net.ipv4.tcp_syn_retries", "3"));
+    assert_eq!(text("mss", Value::Number(1400)), None);
+    assert_eq!(text("nagle", Value::Flag(true)), None);
+}
+
+/// Fields that are no settings: other tables describe them, or the program around the endpoint sets them.
+const NOT_SETTINGS: &[&str] = &[
+    "profile",
+    "addresses",
+    "policies",
+    "name",
+    "scheduler",
+    "reinjection",
+    "first_path",
+    "loss_oracle",
+    "reports_departures",
+    "ports",
+    "burst",
+    "keepalive",
+    "user_timeout",
+    "mptcp_blackhole",
+    "black_hole_timeouts",
+    "syn_retries_with_mptcp",
+];
+
+#[test]
+fn every_field_is_described() {
+    let table = include_str!("../src/settings.rs");
+    for (source, name, prefix) in [
+        (include_str!("../src/config.rs"), "Config", "c."),
+        (include_str!("../src/profile.rs"), "Profile", "c.profile."),
+    ] {
+        let start = source.find(&format!("pub struct {name} {{")).unwrap();
+        let body = &source[start..start + source[start..].find("\n}").unwrap()];
+        let fields = body.lines().filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(':'));
+        let fields: Vec<&str> = fields.map(|(field, _)| field).collect();
+        assert!(fields.len() > 20, "{fields:?}");
+        for field in fields.into_iter().filter(|field| !NOT_SETTINGS.contains(field)) {
+            let accessed = format!("{prefix}{field}");
+            let found = table.match_indices(&accessed).any(|(at, _)| {
+                !table[at + accessed.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            });
+            assert!(found, "`{name}::{field}` needs a line in SETTINGS of settings.rs");
+        }
+    }
+}
