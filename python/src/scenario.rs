@@ -54,7 +54,7 @@ impl Scenario {
         let catalogue = classes.catalogue(py)?;
         let read = || -> Result<anabranch_lab::Scenario, ScenarioError> {
             match &base {
-                Base::Named(name) => anabranch_lab::Scenario::load(&catalogue, name, sets),
+                Base::Named(name) => anabranch_lab::load(&catalogue, name, sets),
                 Base::Text(text) => {
                     let origin = Origin { scenario: format!("{TABLE}.toml"), sets: sets.to_vec() };
                     let trace = |name: &str, _: bool| std::fs::read_to_string(Path::new(name));

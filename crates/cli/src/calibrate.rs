@@ -151,6 +151,6 @@ fn only(cases: Vec<Case>, text: Option<&str>) -> Result<Vec<Case>, Failure> {
 fn case(catalogue: &Arc<Catalogue>, name: &str, sets: &[String]) -> Result<Case, Failure> {
     // A testbed has no time before its beginning, so that all runs begin there.
     let sets = [sets, &["run.spread=\"0s\"".to_owned()]].concat();
-    let scenario = Scenario::load(catalogue, name, &sets)?;
+    let scenario = anabranch_lab::load(catalogue, name, &sets)?;
     Ok(Case { name: scenario.name.clone(), scenario, claim: None })
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Runs all schedulers and the baselines, and ranks them.
 pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Failure> {
-    let scenario = Scenario::load(catalogue, &args.scenario, &args.common.sets)?;
+    let scenario = anabranch_lab::load(catalogue, &args.scenario, &args.common.sets)?;
     output::mention_study(&args.scenario, &args.common.sets);
     let seed = args.common.seed.unwrap_or(scenario.seed);
     let repeat = args.common.repeat.map_or(scenario.repeat, |n| n as usize);

@@ -19,15 +19,18 @@ pub struct ScenarioError {
 
 /// Error in a scenario before the text of its place is known.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Problem {
-    pub(crate) span: Option<Range<usize>>,
-    pub(crate) problem: String,
-    pub(crate) help: Option<String>,
+pub struct Problem {
+    /// Place in [`Sources`], if there is one.
+    pub span: Option<Range<usize>>,
+    /// The problem.
+    pub problem: String,
+    /// Accepted values.
+    pub help: Option<String>,
 }
 
 /// Texts of a scenario in one sequence of places: the files, then each `--set`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sources {
+pub struct Sources {
     /// Number of texts that are files.
     files: usize,
     /// Name, first byte and text.
@@ -36,7 +39,7 @@ pub(crate) struct Sources {
 
 impl ScenarioError {
     /// Makes an error without a place, such as for a file that cannot be read.
-    pub(crate) fn plain(problem: impl Into<String>, help: Option<String>) -> Self {
+    pub fn plain(problem: impl Into<String>, help: Option<String>) -> Self {
         ScenarioError { problem: problem.into(), help, source_code: None, place: None }
     }
 
@@ -53,12 +56,13 @@ impl ScenarioError {
 }
 
 impl Problem {
-    pub(crate) fn at(span: &Range<usize>, problem: impl Into<String>, help: impl Into<String>) -> Self {
+    /// Makes an error at a place.
+    pub fn at(span: &Range<usize>, problem: impl Into<String>, help: impl Into<String>) -> Self {
         Problem { span: Some(span.clone()), problem: problem.into(), help: Some(help.into()) }
     }
 
     /// Rewords a message of the TOML reader or of serde.
-    pub(crate) fn from_toml(error: &toml::de::Error) -> Self {
+    pub fn from_toml(error: &toml::de::Error) -> Self {
         let (problem, help) = reword(error.message());
         Problem { span: error.span(), problem, help }
     }
@@ -66,30 +70,31 @@ impl Problem {
 
 impl Sources {
     /// Adds a file, before any `--set`, and returns the place of its first byte.
-    pub(crate) fn push_file(&mut self, name: &str, text: &str) -> usize {
+    pub fn push_file(&mut self, name: &str, text: &str) -> usize {
         self.files += 1;
         self.push(name, text)
     }
 
     /// Adds a text and returns the place of its first byte.
-    pub(crate) fn push(&mut self, name: &str, text: &str) -> usize {
+    pub fn push(&mut self, name: &str, text: &str) -> usize {
         let start = self.next();
         self.texts.push((name.to_owned(), start, text.to_owned()));
         start
     }
 
     /// Returns the place of the first byte of the next text.
-    pub(crate) fn next(&self) -> usize {
+    pub fn next(&self) -> usize {
         // One byte lies between texts, so that the end of one is not the beginning of the next.
         self.texts.last().map_or(0, |(_, start, text)| start + text.len() + 1)
     }
 
     /// Returns true if the place is in a file.
-    pub(crate) fn is_in_file(&self, span: &Range<usize>) -> bool {
+    pub fn is_in_file(&self, span: &Range<usize>) -> bool {
         self.texts.get(self.files).is_none_or(|(_, start, _)| span.start < *start)
     }
 
-    pub(crate) fn error(&self, problem: Problem) -> ScenarioError {
+    /// Returns the error with the text of its place.
+    pub fn error(&self, problem: Problem) -> ScenarioError {
         let found = problem.span.and_then(|span| {
             let (name, start, text) = self.texts.iter().rev().find(|(_, start, _)| *start <= span.start)?;
             let begin = (span.start - start).min(text.len());

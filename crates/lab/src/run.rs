@@ -4,7 +4,7 @@
 
 use crate::asked::{Answer, Answers};
 use crate::timeline::{Both, Timeline, TimelineObserver};
-use crate::{Measured, Recorder, Scenario};
+use crate::{Measured, Recorder, Scenario, samples};
 use anabranch_engine::Purpose;
 use anabranch_paths::{End, PacketId};
 use anabranch_policy::Failure;
@@ -69,7 +69,7 @@ pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError>
     }
     let command = scenario.origin.command(seed);
     let mut timeline = keep.timeline.then(|| TimelineObserver::new(scenario.client_sends()));
-    let mut stop = scenario.stop.as_deref().map(StopObserver);
+    let mut stop = scenario.stop_flag().map(StopObserver);
     let mut both;
     let observer: Option<&mut dyn Observer> = match (timeline.as_mut(), stop.as_mut()) {
         (Some(timeline), Some(stop)) => {
@@ -86,7 +86,7 @@ pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError>
     };
     let outcome = outcome.map_err(|problem| RunError { problem, command: command.clone() })?;
     let mut measured = Measured::of(&spec, &outcome);
-    scenario.watch().fill(&mut measured, &spec, &outcome, scenario.late(seed));
+    samples::fill(scenario.watch(), &mut measured, &spec, &outcome, scenario.late(seed));
     let timeline = timeline.map(TimelineObserver::finish);
     Ok(Run { command, measured, outcome, timeline, answers: answers.map(|answers| answers.take()) })
 }

@@ -4,11 +4,8 @@ use crate::ScenarioError;
 use crate::error::Problem;
 use crate::file::{At, File, MeasureName, Policy};
 use crate::named;
-use crate::rank::Condition;
 use crate::resolve::{self, HostSettings};
 use crate::shipped::{self, SHIPPED};
-use crate::study::Study;
-use crate::sweep;
 use crate::tree::{Layer, Tree};
 use crate::variant::{Chosen, Switched};
 use crate::vary::Vary;
@@ -53,7 +50,7 @@ pub struct Scenario {
     watch: Watch,
     catalogue: Arc<Catalogue>,
     /// Flag that stops runs when it becomes true.
-    pub(crate) stop: Option<Arc<AtomicBool>>,
+    stop: Option<Arc<AtomicBool>>,
     /// Policies of client and server.
     policies: [Chosen; 2],
     /// Index in `policies` of the host that sends.
@@ -75,7 +72,7 @@ pub struct Origin {
 
 /// Function that reads a trace, page or session by its name in the file; the flag is true if the name came from a
 /// `--set`.
-pub(crate) type ReadTrace<'a> = dyn Fn(&str, bool) -> std::io::Result<String> + 'a;
+pub type ReadTrace<'a> = dyn Fn(&str, bool) -> std::io::Result<String> + 'a;
 
 impl Scenario {
     /// Loads the shipped scenario of that name, the drawn condition (`drawn/SEED/NUMBER`), or otherwise the file, and
@@ -91,17 +88,8 @@ impl Scenario {
             };
             return Scenario::read(catalogue, shipped.name, &format!("{name}.toml"), shipped.text, origin, &read);
         }
-        if Study::is_one(name) {
-            return Study::load(name)?.scenario(catalogue, sets);
-        }
-        if let Some(condition) = Condition::named(name) {
-            return condition.scenario(catalogue, sets);
-        }
         let path = Path::new(name);
         let text = std::fs::read_to_string(path).map_err(|error| not_found(name, &error))?;
-        if sweep::has_scenario(&text) {
-            return sweep::inline(catalogue, name, &text, sets);
-        }
         let directory = path.parent().map_or_else(PathBuf::new, Path::to_owned);
         let read = |trace: &str, from_set: bool| match from_set {
             true => std::fs::read_to_string(trace),
@@ -124,7 +112,7 @@ impl Scenario {
     }
 
     /// Reads a scenario from several texts, each of which overrides those before it.
-    pub(crate) fn layered(
+    pub fn layered(
         catalogue: &Arc<Catalogue>,
         name: &str,
         layers: &[Layer<'_>],
@@ -197,13 +185,18 @@ impl Scenario {
         self
     }
 
+    /// Returns the flag that stops runs, if there is one.
+    pub fn stop_flag(&self) -> Option<&AtomicBool> {
+        self.stop.as_deref()
+    }
+
     /// Returns the names of the paths, in order.
     pub fn paths(&self) -> Vec<String> {
         self.spec.network.paths.iter().map(|path| path.name.clone()).collect()
     }
 
     /// Returns the names of the shared links.
-    pub(crate) fn links(&self) -> Vec<String> {
+    pub fn links(&self) -> Vec<String> {
         self.spec.network.shared.iter().map(|link| link.name.clone()).collect()
     }
 
@@ -231,13 +224,13 @@ impl Scenario {
     }
 
     /// Returns true if the client sends the data.
-    pub(crate) fn client_sends(&self) -> bool {
+    pub fn client_sends(&self) -> bool {
         self.sender == 0
     }
 
     /// Returns the names of the schedulers of client and server, each with the time from which it is in use, in the
     /// order of time.
-    pub(crate) fn schedulers(&self, seed: u64) -> [Vec<(Instant, String)>; 2] {
+    pub fn schedulers(&self, seed: u64) -> [Vec<(Instant, String)>; 2] {
         [0, 1].map(|host: usize| {
             let mut all = vec![(Instant::ZERO, self.policies[host].scheduler.name.clone())];
             let other = ["server", "client"][host];
@@ -283,13 +276,13 @@ impl Scenario {
     }
 
     /// Limits the number of events in a run.
-    pub(crate) fn with_budget(mut self, events: u64) -> Scenario {
+    pub fn with_budget(mut self, events: u64) -> Scenario {
         self.spec.budget = Some(events);
         self
     }
 
     /// Returns the time at which a run is stopped, in the time of the scenario.
-    pub(crate) fn stop(&self) -> Duration {
+    pub fn stop(&self) -> Duration {
         self.spec.stop
     }
 
@@ -315,7 +308,7 @@ impl Scenario {
     }
 
     /// Returns the samples and windows of a run.
-    pub(crate) fn watch(&self) -> &Watch {
+    pub fn watch(&self) -> &Watch {
         &self.watch
     }
 
@@ -371,11 +364,8 @@ pub fn in_shell(word: &str) -> String {
     }
 }
 
-pub(crate) fn not_found(name: &str, error: &std::io::Error) -> ScenarioError {
-    if Condition::is_like_a_name(name) {
-        let help = "accepted: drawn/SEED/NUMBER with two whole numbers, such as drawn/1/17, or a scenario file";
-        return ScenarioError::plain(format!("`{name}` is no drawn condition and no file"), Some(help.to_owned()));
-    }
+/// Returns the error for a name that is neither a shipped scenario nor a file that can be read.
+pub fn not_found(name: &str, error: &std::io::Error) -> ScenarioError {
     let names: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.name).collect();
     let near = nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
     let help = format!("{near}accepted: a scenario file, or one of {}", names.join(", "));

@@ -27,7 +27,8 @@ pub const SHIPPED: &[Shipped] = &[
 /// Traces by the name that scenario files use.
 const TRACES: &[(&str, &str)] = &[("traces/lte.down", include_str!("../../../scenarios/traces/lte.down"))];
 
-pub(crate) fn find(name: &str) -> Option<&'static Shipped> {
+/// Returns the shipped scenario of that name.
+pub fn find(name: &str) -> Option<&'static Shipped> {
     SHIPPED.iter().find(|shipped| shipped.name == name)
 }
 

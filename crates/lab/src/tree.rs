@@ -25,12 +25,13 @@ struct Text {
 
 /// A file below the overrides.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Layer<'a> {
+pub struct Layer<'a> {
     /// Name in errors.
-    pub(crate) name: &'a str,
-    pub(crate) text: &'a str,
+    pub name: &'a str,
+    /// Text of the file.
+    pub text: &'a str,
     /// The only table of the file that counts, if the file has it.
-    pub(crate) within: Option<&'static str>,
+    pub within: Option<&'static str>,
 }
 
 /// Keys of a path or link that exclude each other: an override of one removes the others.

@@ -242,7 +242,7 @@ impl Campaign {
     pub(super) fn scenario(&self, number: u64, sets: &[String]) -> Result<Scenario, ScenarioError> {
         let base = number / self.points().max(1);
         let scenario = match &self.source {
-            Source::Scenario(name) => Scenario::load(&self.catalogue, name, sets),
+            Source::Scenario(name) => crate::load(&self.catalogue, name, sets),
             Source::Inline { name, text } => super::load::inline(&self.catalogue, name, text, sets),
             Source::Drawn { seed, .. } => Condition::drawn(*seed, base).scenario(&self.catalogue, sets),
             Source::Conditions(all) => all[base as usize].scenario(&self.catalogue, sets),

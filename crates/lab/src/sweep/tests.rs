@@ -356,11 +356,11 @@ fn a_sweep_with_a_scenario_inside_is_a_scenario_for_other_commands() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("mine.toml");
     std::fs::write(&file, SWEEP).unwrap();
-    let scenario = crate::Scenario::load(&Arc::new(Catalogue::default()), &file.to_string_lossy(), &[]).unwrap();
+    let scenario = crate::load(&Arc::new(Catalogue::default()), &file.to_string_lossy(), &[]).unwrap();
     assert_eq!(scenario.paths(), ["a", "b"]);
     let row = &run(&read(SWEEP), 0..1, 1)[0];
     let sets = ["path.b.delay=5ms".to_owned(), format!("path.a.loss={}%", row.axes[1])];
-    let same = crate::Scenario::load(&Arc::new(Catalogue::default()), &file.to_string_lossy(), &sets).unwrap();
+    let same = crate::load(&Arc::new(Catalogue::default()), &file.to_string_lossy(), &sets).unwrap();
     assert_eq!(same.digest, row.digest);
 }
 

@@ -78,37 +78,6 @@ fn policies_change_hands_in_the_course_of_a_run() {
     }
 }
 
-/// An ACK path is named as in the scenario, moves ACKs between hosts that both support it, and changes during a run.
-#[test]
-fn an_ack_path_may_be_named() {
-    let scenario = |host: &str, more: &str| read(&format!("{PATHS}[host]\n{host}\n{more}{BULK}"));
-    let fixed = r#"ack-path = { name = "fixed", path = "lte" }"#;
-    let play = |scenario: &Scenario| crate::run(scenario, 1, &crate::Keep::default()).unwrap();
-    let both = scenario(&format!("{fixed}\nack-rewrite = true"), "").unwrap();
-    assert_eq!(both.receiver().ack_path.to_string(), "fixed (path=\"lte\")");
-    let moved = play(&both);
-    assert!(
-        moved.measured.counted.count("acks_detoured") > 100 && moved.measured.counted.count("probes_sent") == 0,
-        "{:?}",
-        moved.measured
-    );
-    let unable = play(&scenario(fixed, "").unwrap()).measured;
-    assert!(unable.counted.count("acks_detoured") == 0 && unable.counted.count("acks_kept") > 100, "{unable:?}");
-    let later = "[[change]]\nat = \"3s\"\nack-path = \"probed\"\n";
-    let switched = scenario(&format!("{fixed}\nack-rewrite = true"), later).unwrap();
-    let tau = &switched.switched[0].policy.parameters.0;
-    assert!(tau.contains(&("tau".to_owned(), Value::Number(200.0))), "printed with its parameters: {tau:?}");
-    let switched = play(&switched).measured;
-    assert!(
-        (20..100).contains(&switched.counted.count("probes_sent")),
-        "two seconds of probes: {}",
-        switched.counted.count("probes_sent")
-    );
-    let unknown = scenario(r#"ack-path = { name = "fixed", path = "ltee" }"#, "").err().unwrap();
-    assert_eq!(unknown.to_string(), "`ack-path` names `ltee`, which is neither a path nor an address");
-    assert!(unknown.help().unwrap().contains("`lte`"), "{:?}", unknown.help());
-}
-
 /// Connections begin on the path that the client's policy chooses; a change can replace the policy for later ones.
 #[test]
 fn a_first_path_may_be_named() {
@@ -117,8 +86,8 @@ fn a_first_path_may_be_named() {
     const FILES: &str = "[[workload]]\nkind = \"files\"\nsize = \"20kB\"\ncount = 3\nthink = \"1s\"\n";
     let times = |more: &str| {
         let scenario = read(&format!("{SLOW}{FAST}{more}{FILES}")).unwrap();
-        let run = crate::run(&scenario, 1, &crate::Keep::default()).unwrap();
-        let transfers = run.outcome.transfers.iter();
+        let outcome = anabranch_sim::run(&scenario.spec(1)).unwrap();
+        let transfers = outcome.transfers.iter();
         transfers.map(|transfer| transfer.duration().unwrap().as_millis() > 100).collect::<Vec<_>>()
     };
     assert_eq!(times(""), [false; 3], "raced");
@@ -157,7 +126,7 @@ fn with_one_path_the_profile_makes_no_difference() {
     const WORK: &str = "[[workload]]\nkind = \"files\"\nsize = \"100kB\"\ncount = 20\nthink = \"300ms\"\n";
     let digest = |hosts: &str| {
         let scenario = read(&format!("{ONE}{hosts}{WORK}")).unwrap();
-        crate::run(&scenario, 1, &crate::Keep::default()).unwrap().outcome.digest
+        anabranch_sim::run(&scenario.spec(1)).unwrap().digest
     };
     for more in ["", "multipath = false\n"] {
         let linux = digest(&format!("[host]\nprofile = \"linux\"\n{more}"));
