@@ -16,32 +16,49 @@ pub mod calibration;
 pub mod columnar;
 pub mod compare;
 mod counted;
+#[path = "../../scenario/src/error.rs"]
 mod error;
+#[path = "../../study/src/figure.rs"]
 pub mod figure;
+#[path = "../../scenario/src/file/mod.rs"]
 pub mod file;
 mod journal;
+#[path = "../../study/src/load.rs"]
 mod load;
 mod measured;
+#[path = "../../scenario/src/named.rs"]
 mod named;
+#[path = "../../scenario/src/page/mod.rs"]
 mod page;
 pub mod pairwise;
 mod program;
+#[path = "../../study/src/rank/mod.rs"]
 pub mod rank;
 mod record;
+#[path = "../../scenario/src/resolve/mod.rs"]
 mod resolve;
 mod run;
 mod samples;
+#[path = "../../scenario/src/scenario.rs"]
 mod scenario;
+#[path = "../../scenario/src/schema.rs"]
 mod schema;
+#[path = "../../scenario/src/shipped.rs"]
 pub mod shipped;
 pub mod statistic;
 pub mod stats;
+#[path = "../../study/src/study/mod.rs"]
 pub mod study;
+#[path = "../../study/src/sweep/mod.rs"]
 pub mod sweep;
 pub mod timeline;
+#[path = "../../scenario/src/tree.rs"]
 mod tree;
+#[path = "../../scenario/src/variant.rs"]
 mod variant;
+#[path = "../../scenario/src/vary.rs"]
 mod vary;
+#[path = "../../scenario/src/watch.rs"]
 mod watch;
 
 pub use asked::Answer;
