@@ -3,8 +3,9 @@
 use crate::call::{Shared, attended};
 use crate::policies::Classes;
 use crate::{error, sweep, value};
-use anabranch_lab::ScenarioError;
-use anabranch_lab::sweep::{self as lab, Store, Work};
+use anabranch_scenario::ScenarioError;
+use anabranch_study::sweep as lab;
+use anabranch_study::sweep::{Store, Work};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};

@@ -2,11 +2,12 @@
 
 use crate::error;
 use crate::table::Table;
+use anabranch_lab::compare;
 use anabranch_lab::compare::Summary;
-use anabranch_lab::{Scenario, compare};
 use anabranch_report::file::put;
 use anabranch_report::html::{self, Charts, Page};
 use anabranch_report::{Header, Sheet, comparison_rows};
+use anabranch_scenario::Scenario;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};

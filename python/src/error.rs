@@ -1,6 +1,7 @@
 //! Exceptions: those of `anabranch/_errors.py`, with their fields.
 
-use anabranch_lab::{KeepError, RunError, ScenarioError};
+use anabranch_lab::{KeepError, RunError};
+use anabranch_scenario::ScenarioError;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 

@@ -6,8 +6,8 @@ use crate::policies::Classes;
 use crate::run::Run;
 use crate::{error, value};
 use anabranch_lab::compare::Plan;
-use anabranch_lab::{Origin, ScenarioError};
 use anabranch_report::Header;
+use anabranch_scenario::{Origin, ScenarioError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[pyclass(frozen, eq, hash, module = "anabranch")]
 pub struct Scenario {
     /// Ready to run.
-    pub lab: anabranch_lab::Scenario,
+    pub lab: anabranch_scenario::Scenario,
     base: Base,
     classes: Classes,
 }
@@ -52,13 +52,13 @@ impl std::hash::Hash for Scenario {
 impl Scenario {
     fn load(py: Python<'_>, base: Base, sets: &[String], classes: Classes) -> PyResult<Scenario> {
         let catalogue = classes.catalogue(py)?;
-        let read = || -> Result<anabranch_lab::Scenario, ScenarioError> {
+        let read = || -> Result<anabranch_scenario::Scenario, ScenarioError> {
             match &base {
-                Base::Named(name) => anabranch_lab::load(&catalogue, name, sets),
+                Base::Named(name) => anabranch_study::load(&catalogue, name, sets),
                 Base::Text(text) => {
                     let origin = Origin { scenario: format!("{TABLE}.toml"), sets: sets.to_vec() };
                     let trace = |name: &str, _: bool| std::fs::read_to_string(Path::new(name));
-                    anabranch_lab::Scenario::read(&catalogue, TABLE, "scenario", text, origin, &trace)
+                    anabranch_scenario::Scenario::read(&catalogue, TABLE, "scenario", text, origin, &trace)
                 }
             }
         };
@@ -204,7 +204,7 @@ impl Scenario {
         seed: Option<u64>,
         jobs: usize,
         progress: Option<&Bound<'_, PyAny>>,
-        plan: impl FnOnce(anabranch_lab::Scenario, u64, usize, &Arc<AtomicBool>) -> Result<Plan, ScenarioError>,
+        plan: impl FnOnce(anabranch_scenario::Scenario, u64, usize, &Arc<AtomicBool>) -> Result<Plan, ScenarioError>,
     ) -> PyResult<Comparison> {
         let (seed, repeat) = (seed.unwrap_or(self.lab.seed), repeat.unwrap_or(self.lab.repeat));
         if !(1..=100_000).contains(&repeat) {

@@ -3,9 +3,9 @@
 use crate::comparison::{Drawn, drawn, write};
 use crate::error;
 use crate::table::Table;
-use anabranch_lab::sweep::{Manifest, Row, Store, StoreError, Summary};
 use anabranch_report::Sheet;
 use anabranch_report::html::{self, Page};
+use anabranch_study::sweep::{Manifest, Row, Store, StoreError, Summary};
 use miette::Diagnostic;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;

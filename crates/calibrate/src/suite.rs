@@ -1,7 +1,7 @@
 //! The default suite: five networks, files from 50 kB to 20 MB, bursts on warm connections, and pages.
 
-use anabranch_lab::{Origin, Scenario, ScenarioError};
 use anabranch_policy::Catalogue;
+use anabranch_scenario::{Origin, Scenario, ScenarioError};
 use std::sync::Arc;
 
 /// One comparison: a network and its workload.

@@ -3,8 +3,8 @@
 //! on the path of its data.
 
 use crate::suite::{Case, scenario};
-use anabranch_lab::ScenarioError;
 use anabranch_policy::Catalogue;
+use anabranch_scenario::ScenarioError;
 use std::sync::Arc;
 
 /// One comparison.

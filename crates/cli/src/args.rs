@@ -155,7 +155,7 @@ pub struct RunArgs {
   anabranch compare wlan-lte --set 'path.lte.down=\"recording.down\"' --csv runs.csv")]
 pub struct CompareArgs {
     /// A scenario file, or the name of a shipped scenario, or of a drawn one, drawn/SEED/NUMBER (`anabranch rank`).
-    #[arg(default_value = anabranch_lab::shipped::DEFAULT, add = Names::or_file(What::Scenarios))]
+    #[arg(default_value = anabranch_scenario::shipped::DEFAULT, add = Names::or_file(What::Scenarios))]
     pub scenario: String,
     /// Options shared with `run`.
     #[command(flatten)]
@@ -176,7 +176,7 @@ pub struct CompareArgs {
 impl CompareArgs {
     /// Returns the schedulers that are named; an empty list means all.
     pub fn schedulers(&self) -> Vec<String> {
-        self.schedulers.as_deref().map(anabranch_lab::split_policies).unwrap_or_default()
+        self.schedulers.as_deref().map(anabranch_scenario::split_policies).unwrap_or_default()
     }
 }
 

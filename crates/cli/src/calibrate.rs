@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::output;
 use anabranch_calibrate::{Case, Settings, calibrate, suite, witnesses};
 use anabranch_host::{Inside, Outcome, supervise};
-use anabranch_lab::Scenario;
 use anabranch_policy::Catalogue;
 use clap::Args;
 use std::io::{self, Write};
@@ -151,6 +150,6 @@ fn only(cases: Vec<Case>, text: Option<&str>) -> Result<Vec<Case>, Failure> {
 fn case(catalogue: &Arc<Catalogue>, name: &str, sets: &[String]) -> Result<Case, Failure> {
     // A testbed has no time before its beginning, so that all runs begin there.
     let sets = [sets, &["run.spread=\"0s\"".to_owned()]].concat();
-    let scenario = anabranch_lab::load(catalogue, name, &sets)?;
+    let scenario = anabranch_study::load(catalogue, name, &sets)?;
     Ok(Case { name: scenario.name.clone(), scenario, claim: None })
 }

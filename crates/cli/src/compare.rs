@@ -3,18 +3,18 @@
 use crate::args::{Common, CompareArgs};
 use crate::failure::Failure;
 use crate::output;
-use anabranch_lab::Scenario;
 use anabranch_lab::compare::Plan;
 use anabranch_lab::pairwise::Tournament;
-use anabranch_lab::shipped::SHIPPED;
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
 use anabranch_report::{Header, Sheet, comparison_rows};
+use anabranch_scenario::Scenario;
+use anabranch_scenario::shipped::SHIPPED;
 use std::sync::Arc;
 
 /// Runs all schedulers and the baselines, and ranks them.
 pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Failure> {
-    let scenario = anabranch_lab::load(catalogue, &args.scenario, &args.common.sets)?;
+    let scenario = anabranch_study::load(catalogue, &args.scenario, &args.common.sets)?;
     output::mention_study(&args.scenario, &args.common.sets);
     let seed = args.common.seed.unwrap_or(scenario.seed);
     let repeat = args.common.repeat.map_or(scenario.repeat, |n| n as usize);

@@ -5,8 +5,8 @@
 use crate::args::{Args, What};
 use crate::failure::Failure;
 use crate::{list, output};
-use anabranch_lab::study::PAPERS;
 use anabranch_policy::Catalogue;
+use anabranch_study::study::PAPERS;
 use clap::builder::ArgExt;
 use clap::{Arg, Args as ClapArgs, Command, CommandFactory, ValueEnum};
 use clap_complete::env::{CompleteEnv, EnvCompleter, Shells};

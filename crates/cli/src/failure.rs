@@ -2,8 +2,9 @@
 
 use anabranch_calibrate::CalibrateError;
 use anabranch_host::IsolationError;
-use anabranch_lab::study::StudyError;
-use anabranch_lab::{JournalError, KeepError, RunError, ScenarioError, in_shell};
+use anabranch_lab::{JournalError, KeepError, RunError};
+use anabranch_scenario::{ScenarioError, in_shell};
+use anabranch_study::study::StudyError;
 use miette::Report;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;

@@ -100,7 +100,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Serve(args) => serve::serve(catalogue, &args),
         Command::Fetch(args) => fetch::fetch(catalogue, &args),
         Command::Proxy(args) => proxy::proxy(catalogue, &args),
-        Command::Schema(_) => output::print(&format!("{}\n", anabranch_lab::schema(catalogue))),
+        Command::Schema(_) => output::print(&format!("{}\n", anabranch_scenario::schema(catalogue))),
         Command::Completions(args) => completion::completions(&args),
         Command::Man(args) => man::man(&args),
     }

@@ -1,10 +1,11 @@
 //! Standard output, files and the progress bar.
 
 use crate::failure::Failure;
-use anabranch_lab::study::Study;
-use anabranch_lab::sweep::{Manifest, Store};
-use anabranch_lab::{Journal, UNKNOWN_BUILD, VERSION, in_shell};
+use anabranch_lab::{Journal, UNKNOWN_BUILD, VERSION};
 use anabranch_report::file::{directory_of, put};
+use anabranch_scenario::in_shell;
+use anabranch_study::study::Study;
+use anabranch_study::sweep::{Manifest, Store};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::fs::{self, File};

@@ -4,11 +4,12 @@ use crate::args::{Results, What};
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
-use anabranch_lab::rank::{Condition, FROZEN, Find, Hunt, Leaderboard, League, RankError};
-use anabranch_lab::{VERSION, split_policies, version_with_build};
+use anabranch_lab::{VERSION, version_with_build};
 use anabranch_policy::Catalogue;
 use anabranch_report::Sheet;
 use anabranch_report::html::{Page, page};
+use anabranch_scenario::split_policies;
+use anabranch_study::rank::{Condition, FROZEN, Find, Hunt, Leaderboard, League, RankError};
 use clap::Args as ClapArgs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -214,7 +215,7 @@ fn against(catalogue: &Arc<Catalogue>, args: &RankArgs, target: &str) -> Result<
     let others = match args.schedulers() {
         named if named.is_empty() => {
             let all = catalogue.schedulers.names().map(str::to_owned);
-            all.filter(|name| name != target && name != "single" && !anabranch_lab::rank::ORACLES.contains(&&**name))
+            all.filter(|name| name != target && name != "single" && !anabranch_study::rank::ORACLES.contains(&&**name))
                 .collect()
         }
         named => named,
@@ -271,7 +272,7 @@ struct FoundOne<'a> {
     drawn: f64,
     seen: f64,
     #[serde(flatten)]
-    verified: &'a anabranch_lab::rank::Verified,
+    verified: &'a anabranch_study::rank::Verified,
     scenario: String,
     traces: Vec<String>,
 }

@@ -3,7 +3,7 @@
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::output;
-use anabranch_lab::{Keep, Run, Scenario};
+use anabranch_lab::{Keep, Run};
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
 use anabranch_report::{Header, Sheet, run_rows};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Runs the scenario, once unless told otherwise.
 pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
-    let scenario = anabranch_lab::load(catalogue, &args.scenario, &args.common.sets)?;
+    let scenario = anabranch_study::load(catalogue, &args.scenario, &args.common.sets)?;
     output::mention_study(&args.scenario, &args.common.sets);
     let (seed, repeat) = (args.common.seed.unwrap_or(scenario.seed), args.common.repeat.unwrap_or(1));
     // Before the run rather than after it.

@@ -4,11 +4,12 @@ use crate::args::What;
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
-use anabranch_lab::study::{PAPERS, Prepared, Provenance, Study, StudyResult};
-use anabranch_lab::{Journal, in_shell};
+use anabranch_lab::Journal;
 use anabranch_policy::Catalogue;
 use anabranch_report::Sheet;
 use anabranch_report::html::{Page, page};
+use anabranch_scenario::in_shell;
+use anabranch_study::study::{PAPERS, Prepared, Provenance, Study, StudyResult};
 use clap::Args as ClapArgs;
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
@@ -240,7 +241,7 @@ fn list(args: &StudyArgs) -> Result<(), Failure> {
 fn words(args: &StudyArgs, results: &[StudyResult]) -> String {
     let each: Vec<String> = results.iter().map(|result| anabranch_report::study(result, output::width())).collect();
     let mut text = each.join("\n");
-    let tally = anabranch_lab::study::Tally::of(results.iter().flat_map(|result| &result.statements));
+    let tally = anabranch_study::study::Tally::of(results.iter().flat_map(|result| &result.statements));
     let places = args.out.display();
     let parts = if tally.parts > tally.all() { format!(", judged in {} parts", tally.parts) } else { String::new() };
     text += &format!("\n{} statements{parts}: {tally}\n", tally.all());

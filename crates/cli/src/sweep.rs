@@ -3,10 +3,10 @@
 use crate::args::Results;
 use crate::failure::Failure;
 use crate::output;
-use anabranch_lab::sweep::{Campaign, Manifest, Row, Store, StoreError, Summary, Work};
 use anabranch_policy::Catalogue;
 use anabranch_report::Rows;
 use anabranch_report::html::{Page, page};
+use anabranch_study::sweep::{Campaign, Manifest, Row, Store, StoreError, Summary, Work};
 use anabranch_units::nearest;
 use clap::Args as ClapArgs;
 use std::fs::File;
@@ -66,7 +66,7 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
 /// Runs a sweep, or shows one.
 pub fn sweep(catalogue: &Arc<Catalogue>, args: &SweepArgs) -> Result<(), Failure> {
     if args.schema {
-        return output::print(&format!("{}\n", anabranch_lab::sweep::schema()));
+        return output::print(&format!("{}\n", anabranch_study::sweep::schema()));
     }
     args.results.check()?;
     if let Some(directory) = &args.summary {

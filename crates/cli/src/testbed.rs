@@ -13,8 +13,8 @@ use anabranch_host::testbed::{
     TestbedOptions, exit_code, show_hosts, signal,
 };
 use anabranch_host::{Inside, IsolationError, Outcome, Received, supervise};
-use anabranch_lab::Scenario;
 use anabranch_policy::Catalogue;
+use anabranch_scenario::Scenario;
 use anabranch_units::quantity;
 use clap::{Args as ClapArgs, ValueEnum};
 use report::{About, Ending};
@@ -113,7 +113,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Makes the testbed, runs the commands in it, and says what the links did.
 pub fn testbed(catalogue: &Arc<Catalogue>, args: &TestbedArgs) -> Result<(), Failure> {
-    let scenario = anabranch_lab::load(catalogue, &args.scenario, &args.sets)?;
+    let scenario = anabranch_study::load(catalogue, &args.scenario, &args.sets)?;
     // Before the run rather than after it.
     output::check([("--json", args.json.as_ref())])?;
     args.pcap.as_deref().map_or(Ok(()), output::check_directory)?;

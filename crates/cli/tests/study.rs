@@ -4,7 +4,7 @@
 
 mod common;
 
-use anabranch_lab::study::Study;
+use anabranch_study::study::Study;
 use common::{anabranch, directory, succeed};
 use std::fs;
 use std::path::Path;

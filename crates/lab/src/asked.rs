@@ -118,8 +118,9 @@ impl Scheduler for Listening {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Keep, Scenario, run};
+    use crate::{Keep, run};
     use anabranch_policy::Catalogue;
+    use anabranch_scenario::Scenario;
 
     #[test]
     fn all_answers_are_noted_and_nothing_changes() {

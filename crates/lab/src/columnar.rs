@@ -108,30 +108,30 @@ fn write<'a, T: DataType>(
 }
 
 /// Reader for files of [`Writer`].
-pub(crate) struct Reader {
+pub struct Reader {
     file: SerializedFileReader<File>,
 }
 
 impl Reader {
     /// Reads the index at the end of the file. A truncated file is an error.
-    pub(crate) fn open(file: File) -> Result<Self, ParquetError> {
+    pub fn open(file: File) -> Result<Self, ParquetError> {
         Ok(Reader { file: SerializedFileReader::new(file)? })
     }
 
     /// Returns the value of `key` in the file's metadata.
-    pub(crate) fn said(&self, key: &str) -> Option<&str> {
+    pub fn said(&self, key: &str) -> Option<&str> {
         let said = self.file.metadata().file_metadata().key_value_metadata()?;
         said.iter().find(|it| it.key == key)?.value.as_deref()
     }
 
     /// Returns the names of the columns, in order.
-    pub(crate) fn columns(&self) -> Vec<String> {
+    pub fn columns(&self) -> Vec<String> {
         let schema = self.file.metadata().file_metadata().schema_descr();
         schema.columns().iter().map(|column| column.name().to_owned()).collect()
     }
 
     /// Reads all rows.
-    pub(crate) fn rows(&self) -> Result<Vec<Vec<Cell>>, ParquetError> {
+    pub fn rows(&self) -> Result<Vec<Vec<Cell>>, ParquetError> {
         let mut all = Vec::new();
         for number in 0..self.file.num_row_groups() {
             let group = self.file.get_row_group(number)?;

@@ -3,11 +3,12 @@
 //! All run with the same seeds, and each random element of a run draws from a stream of its own: they meet the same
 //! losses and the same stretches of a trace (common random numbers). Differences are therefore taken pair by pair.
 
-use crate::file::MeasureName;
 use crate::run::{Keep, in_parallel, run};
 use crate::stats::{Estimate, Tested};
-use crate::{Chosen, Journal, KeepError, Measured, Scenario, ScenarioError, Settings, Variant};
+use crate::{Journal, KeepError, Measured};
 use anabranch_policy::registry::Value;
+use anabranch_scenario::file::MeasureName;
+use anabranch_scenario::{Chosen, Scenario, ScenarioError, Settings, Variant};
 use serde::Serialize;
 
 /// Scheduler that the others are compared with.
@@ -192,12 +193,7 @@ impl Plan {
     }
 
     /// Plans a comparison as [`Plan::new`], without the baselines.
-    pub(crate) fn between(
-        scenario: Scenario,
-        schedulers: &[String],
-        seed: u64,
-        repeat: usize,
-    ) -> Result<Plan, ScenarioError> {
+    pub fn between(scenario: Scenario, schedulers: &[String], seed: u64, repeat: usize) -> Result<Plan, ScenarioError> {
         let mut candidates: Vec<Entrant> = Vec::new();
         for name in schedulers {
             let candidate = scenario.with_scheduler(name)?;

@@ -4,7 +4,8 @@
 //! The digest of the scenario, the seed and the build identify a run: results of another build are ignored.
 
 use crate::run::{Keep, run};
-use crate::{Measured, RunError, Scenario};
+use crate::{Measured, RunError};
+use anabranch_scenario::Scenario;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};

@@ -5,10 +5,10 @@
 //! data segments sent, all subflows together (LATE's definition).
 
 use crate::counted::Counted;
-use crate::file::MeasureName;
 use anabranch_engine::SubflowStats;
 use anabranch_engine::statistics::Tables;
 use anabranch_paths::MiddleboxOutcome;
+use anabranch_scenario::file::MeasureName;
 use anabranch_sim::{ConnectionOutcome, Decided, Outcome, PageOutcome, Spec, Transfer, Workload};
 use anabranch_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};

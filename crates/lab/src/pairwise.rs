@@ -4,9 +4,10 @@
 //! logarithms: a geometric mean, which does not depend on the order of the two.
 
 use crate::compare::{Comparison, Plan, REFERENCE};
-use crate::file::MeasureName;
 use crate::stats::Estimate;
-use crate::{Chosen, Journal, KeepError, Scenario, ScenarioError, VERSION, Variant, build};
+use crate::{Journal, KeepError, VERSION, build};
+use anabranch_scenario::file::MeasureName;
+use anabranch_scenario::{Chosen, Scenario, ScenarioError, Variant};
 use serde::Serialize;
 
 /// Runs that a tournament consists of.

@@ -4,10 +4,11 @@
 
 use crate::asked::{Answer, Answers};
 use crate::timeline::{Both, Timeline, TimelineObserver};
-use crate::{Measured, Recorder, Scenario, samples};
+use crate::{Measured, Recorder, samples};
 use anabranch_engine::Purpose;
 use anabranch_paths::{End, PacketId};
 use anabranch_policy::Failure;
+use anabranch_scenario::Scenario;
 use anabranch_sim::{Condition, Loss, Observer, Outcome, Sight, Spec};
 use anabranch_units::Duration;
 use rayon::prelude::*;
@@ -124,7 +125,7 @@ pub fn threads(jobs: usize, runs: usize) -> usize {
 }
 
 /// Returns results in the order of `work`; of the failures met before the work stopped, the first in that order.
-pub(crate) fn in_parallel<W: Sync, R: Send, E: Send>(
+pub fn in_parallel<W: Sync, R: Send, E: Send>(
     work: &[W],
     jobs: usize,
     done: &(dyn Fn() + Sync),

@@ -1,8 +1,8 @@
 //! Samples of a run: its state at regular times, and goodput in windows.
 
-use crate::Watch;
 use crate::measured::{Measured, PathSamples, Samples, WindowMeasured, deviation, mean, per_second};
 use anabranch_net::Change;
+use anabranch_scenario::Watch;
 use anabranch_sim::{Outcome, Sample, Spec, Workload};
 use anabranch_units::{Duration, Instant};
 
@@ -97,7 +97,8 @@ fn series(paths: usize, samples: &[&Sample], begin: Instant) -> Samples {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::{Keep, Origin, Run, Scenario};
+    use crate::{Keep, Run};
+    use anabranch_scenario::{Origin, Scenario};
     use anabranch_sim::PathSample;
     use std::sync::Arc;
 

@@ -336,7 +336,7 @@ impl Statistic {
     }
 
     /// Returns its number in a run, in [`Statistic::metric_unit`]; `None` if the run has none.
-    pub(crate) fn number(&self, measured: &Measured, window: usize, path: usize) -> Option<f64> {
+    pub fn number(&self, measured: &Measured, window: usize, path: usize) -> Option<f64> {
         let scale = if self.metric_unit() == self.unit { 1.0 } else { 100.0 };
         let number = match self.of {
             Flag(_) | Text(_) | Middlebox(_) | Series(_) | PathSeries(_) => None,
@@ -356,7 +356,7 @@ impl Statistic {
     }
 
     /// Returns its text in a run; `None` for other kinds.
-    pub(crate) fn text(&self, measured: &Measured) -> Option<String> {
+    pub fn text(&self, measured: &Measured) -> Option<String> {
         match self.of {
             Text(of) => of(measured).map(str::to_owned),
             _ => None,
@@ -406,4 +406,4 @@ fn reasons(counts: &BTreeMap<Cow<'_, str>, u64>) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

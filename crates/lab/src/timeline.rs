@@ -302,7 +302,8 @@ impl Observer for Both<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::{Keep, Origin, Scenario};
+    use crate::Keep;
+    use anabranch_scenario::{Origin, Scenario};
     use std::collections::BTreeSet;
     use std::sync::Arc;
 

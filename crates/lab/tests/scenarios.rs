@@ -1,9 +1,10 @@
 //! Scenarios are run, and what was measured shows what their files say.
 #![allow(clippy::unwrap_used)]
 
-use anabranch_lab::shipped::SHIPPED;
-use anabranch_lab::{Keep, Origin, Run, Scenario, ScenarioError, run};
+use anabranch_lab::{Keep, Run, run};
 use anabranch_policy::{Catalogue, registry};
+use anabranch_scenario::shipped::SHIPPED;
+use anabranch_scenario::{Origin, Scenario, ScenarioError};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Heads of papers: the few statements by which each is known, ours beside the paper's, and our judgement.
 
-use anabranch_lab::study::{Judged, Paper, StudyResult, Tally};
+use anabranch_study::study::{Judged, Paper, StudyResult, Tally};
 
 /// A paper with its headlines.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use crate::policies::candidates;
 use crate::table::{Align, Table};
 use crate::wrap::wrap;
 use anabranch_lab::pairwise::Ratio;
-use anabranch_lab::rank::{Find, Hunt, Leaderboard, Split, Standing, Worst};
+use anabranch_study::rank::{Find, Hunt, Leaderboard, Split, Standing, Worst};
 
 /// Number of splits shown on the terminal; a page has all.
 const SPLITS: usize = 4;

@@ -2,7 +2,7 @@
 
 use crate::rows::Header;
 use crate::wrap::wrap;
-use anabranch_lab::{Chosen, Variant};
+use anabranch_scenario::{Chosen, Variant};
 
 /// Lines longer than this are broken.
 const WIDTH: usize = 110;
@@ -72,8 +72,8 @@ fn line(label: &str, text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_lab::{Settings, Switched};
     use anabranch_policy::registry::Value;
+    use anabranch_scenario::{Settings, Switched};
 
     fn variant(name: &str, parameters: &[(&str, Value)]) -> Variant {
         let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();

@@ -3,7 +3,8 @@
 
 use anabranch_lab::compare::{Comparison, Group, Summary};
 use anabranch_lab::statistic::{Cell, STATISTICS, Statistic};
-use anabranch_lab::{Chosen, Measured, Run, Scenario, Switched, VERSION, Variant, build};
+use anabranch_lab::{Measured, Run, VERSION, build};
+use anabranch_scenario::{Chosen, Scenario, Switched, Variant};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -92,8 +93,8 @@ impl Header {
 
     #[cfg(test)]
     pub(crate) fn for_tests() -> Self {
-        use anabranch_lab::Settings;
         use anabranch_policy::registry::Value;
+        use anabranch_scenario::Settings;
         let plain = |name: &str| Variant { name: name.to_owned(), parameters: Settings::default() };
         Header {
             version: "0.0.0",

@@ -7,9 +7,9 @@ use crate::table::{Align, Table};
 use anabranch_engine::path_use::{self, Path, PathUse};
 use anabranch_engine::statistics::SUBFLOW;
 use anabranch_engine::{Overruled, SubflowStats};
-use anabranch_lab::file::MeasureName;
 use anabranch_lab::stats::Estimate;
 use anabranch_lab::{MiddleboxCounts, Run};
+use anabranch_scenario::file::MeasureName;
 use anabranch_sim::{ConnectionOutcome, Outcome};
 use anabranch_units::statistic::{Kind, Statistic, Tally, Unit, Value};
 

@@ -3,11 +3,12 @@
 use crate::rows::{Header, Row};
 use ::parquet::errors::ParquetError;
 use anabranch_lab::columnar::Writer;
-use anabranch_lab::rank::Field;
 use anabranch_lab::statistic::{Cell, Kind, STATISTICS, Statistic};
-use anabranch_lab::study::{StudyResult, StudyRow};
-use anabranch_lab::sweep::Trial;
-use anabranch_lab::{Measured, VERSION, Variant, build};
+use anabranch_lab::{Measured, VERSION, build};
+use anabranch_scenario::Variant;
+use anabranch_study::rank::Field;
+use anabranch_study::study::{StudyResult, StudyRow};
+use anabranch_study::sweep::Trial;
 
 /// Rows under typed columns.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,8 +3,8 @@
 use crate::headline::{Headline, PaperHead, paper_heads, paper_names};
 use crate::table::{Align, Table};
 use crate::wrap::hang;
-use anabranch_lab::figure::{Figure, Point};
-use anabranch_lab::study::{Judged, Search, Standing, StudyResult, Tally, Verdict};
+use anabranch_study::figure::{Figure, Point};
+use anabranch_study::study::{Judged, Search, Standing, StudyResult, Tally, Verdict};
 use std::fmt::Write;
 
 /// Figures as tables, then each statement with its verdict; lines of about `width` characters.

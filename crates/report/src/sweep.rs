@@ -5,7 +5,7 @@ use crate::number::percent;
 use crate::table::Table;
 use crate::wrap::wrap;
 use anabranch_lab::columnar::Writer;
-use anabranch_lab::sweep::{Layout, Loss, Row, Share, Standing, Summary};
+use anabranch_study::sweep::{Layout, Loss, Row, Share, Standing, Summary};
 use std::io::{self, Write};
 
 /// Number of the worst conditions that the terminal shows; JSON and page have all.

@@ -3,8 +3,8 @@
 use crate::rank::Condition;
 use crate::study::Study;
 use crate::sweep;
-use crate::{Scenario, ScenarioError, shipped};
 use anabranch_policy::Catalogue;
+use anabranch_scenario::{Scenario, ScenarioError, shipped};
 use std::sync::Arc;
 
 /// Loads the scenario called `name`, overridden by each `KEY=VALUE` of `sets`: one in the program, that of a study, a

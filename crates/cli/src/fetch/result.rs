@@ -4,7 +4,7 @@ use super::Destination;
 use crate::failure::Failure;
 use anabranch_engine::Counters;
 use anabranch_engine::path_use::{Path, Subflow};
-use anabranch_lab::Chosen;
+use anabranch_scenario::Chosen;
 use anabranch_service::{CounterReport, FetchError, Outcome, Target};
 use anabranch_units::Duration;
 use miette::miette;

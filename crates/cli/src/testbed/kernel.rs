@@ -2,9 +2,9 @@
 
 use anabranch_engine::settings::Value;
 use anabranch_host::testbed::KernelSettings;
-use anabranch_lab::file::{HostTable, Policy, ReceiveBuffer};
-use anabranch_lab::{Given, HostSettings, Scenario};
 use anabranch_policy::congestion::kernel_name;
+use anabranch_scenario::file::{HostTable, Policy, ReceiveBuffer};
+use anabranch_scenario::{Given, HostSettings, Scenario};
 use std::fs;
 
 /// For both kernels.

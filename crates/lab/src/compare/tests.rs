@@ -1,8 +1,9 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::{Counted, Origin, Settings, Variant};
+use crate::Counted;
 use anabranch_engine::statistics::Tables;
 use anabranch_policy::Catalogue;
+use anabranch_scenario::{Origin, Settings, Variant};
 use anabranch_units::statistic::Value;
 use std::sync::Arc;
 

@@ -4,11 +4,12 @@
 mod alteration;
 mod describe;
 
-use crate::{Scenario, version_with_build};
+use crate::version_with_build;
 use alteration::alterations;
 use anabranch_capture::{Backlog, Direction, Interface, Packet, Section, Ticket, WriteError, Writer, udp};
 use anabranch_engine::Purpose;
 use anabranch_paths::{End, PacketId, copy_name};
+use anabranch_scenario::Scenario;
 use anabranch_sim::{Condition, Content, Host, Loss, Observer, Sight, Spec, Workload};
 use anabranch_units::Instant;
 use anabranch_wire::Segment;

@@ -141,15 +141,11 @@ fn the_table_of_the_documentation_is_this_one() {
         let unit = if unit.is_empty() { "–" } else { unit };
         format!("| `{}` | {unit} | {about} |\n", name.replace("{}", "NAME"))
     };
-    table_of_document("results.md", "| column | unit | what it is |", &STATISTICS.iter().map(row).collect::<String>());
-}
-
-/// Compares the rows below this heading of a file of docs/ with `rows`; with `BLESS=1` in the environment writes them.
-pub(crate) fn table_of_document(file: &str, heading: &str, rows: &str) {
-    let path = format!("{}/../../docs/{file}", env!("CARGO_MANIFEST_DIR"));
+    let rows: String = STATISTICS.iter().map(row).collect();
+    let path = format!("{}/../../docs/results.md", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).expect("the file is in the repository");
-    let head = format!("{heading}\n|---|---|---|\n");
-    let (before, behind) = text.split_once(&head).unwrap_or_else(|| panic!("docs/{file} lacks the table {heading}"));
+    let head = "| column | unit | what it is |\n|---|---|---|\n";
+    let (before, behind) = text.split_once(head).expect("it has the table");
     let end = behind.find("\n\n").map_or(behind.len(), |at| at + 1);
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, format!("{before}{head}{rows}{}", &behind[end..])).expect("it can be written");
@@ -158,6 +154,6 @@ pub(crate) fn table_of_document(file: &str, heading: &str, rows: &str) {
     assert_eq!(
         &behind[..end],
         rows,
-        "docs/{file} is out of date; remedy: BLESS=1 cargo test -p anabranch-lab --lib document"
+        "docs/results.md is out of date; remedy: BLESS=1 cargo test -p anabranch-lab --lib documentation"
     );
 }

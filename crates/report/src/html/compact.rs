@@ -3,7 +3,7 @@
 //! Field names are short, and a field that no point of a series has is left out; panels and categories are numbers into
 //! a list. Ten thousand points of a time-sequence diagram then take a tenth of the space that they take one by one.
 
-use anabranch_lab::figure::{Axis, Figure, Mark, Point, Series};
+use anabranch_study::figure::{Axis, Figure, Mark, Point, Series};
 use serde_json::{Map, Value, json};
 
 /// All figures of a section as JSON for a script element: no `<` stands in it, so no text can end the element.
@@ -113,7 +113,7 @@ mod tests {
         let point = |x: f64| Point { x: Some(x), y: Some(2.0 * x), n: Some(30), ..Point::default() };
         let it = Series {
             name: "a".to_owned(),
-            origin: anabranch_lab::figure::SeriesOrigin::Measured,
+            origin: anabranch_study::figure::SeriesOrigin::Measured,
             points: vec![point(1.0), point(2.0)],
         };
         let expected = r#"{"name":"a","origin":"measured","length":2,"x":[1,2],"y":[2,4],"n":30}"#;

@@ -4,11 +4,11 @@ use super::run::{axis, facts, figure, names, series, stack, waiting};
 use super::{Grid, Page, Section};
 use crate::comparison::{limits, ranking, stars, unfinished, words};
 use crate::rows::Header;
-use anabranch_lab::Scenario;
 use anabranch_lab::compare::{Comparison, Summary};
-use anabranch_lab::figure::{Figure, Mark, Point};
 use anabranch_lab::stats::Estimate;
-use anabranch_lab::study::SystemInfo;
+use anabranch_scenario::Scenario;
+use anabranch_study::figure::{Figure, Mark, Point};
+use anabranch_study::study::SystemInfo;
 
 impl Page {
     /// A page about a comparison, made by `command`.

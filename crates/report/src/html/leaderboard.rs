@@ -4,8 +4,8 @@ use super::run::{axis, figure, names, series};
 use super::{Grid, Page, Section};
 use crate::leaderboard::{leader, notes, parts, ranking, ratio, size};
 use crate::table::{Align, Table};
-use anabranch_lab::figure::{Axis, Figure, Mark, Point, Scale};
-use anabranch_lab::rank::{Leaderboard, Standing};
+use anabranch_study::figure::{Axis, Figure, Mark, Point, Scale};
+use anabranch_study::rank::{Leaderboard, Standing};
 
 impl Page {
     /// A page about a leaderboard, made by `command`.

@@ -14,8 +14,8 @@ mod study;
 mod sweep;
 
 use crate::{Align, Headline, PaperHead};
-use anabranch_lab::figure::Figure;
-use anabranch_lab::study::{Assumption, Judged, Search, Standing, SystemInfo, Tally, Verdict};
+use anabranch_study::figure::Figure;
+use anabranch_study::study::{Assumption, Judged, Search, Standing, SystemInfo, Tally, Verdict};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use minijinja::syntax::SyntaxConfig;

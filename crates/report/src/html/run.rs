@@ -3,11 +3,12 @@
 use super::{Grid, Page, Section, study};
 use crate::rows::Header;
 use crate::runs::{links, repeated_table, subflows, transfers};
-use anabranch_lab::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
-use anabranch_lab::study::SystemInfo;
 use anabranch_lab::timeline::{Copied, SentData, Timeline, Traced};
-use anabranch_lab::{Measured, Run, Scenario};
+use anabranch_lab::{Measured, Run};
+use anabranch_scenario::Scenario;
 use anabranch_sim::{Outcome, Sample};
+use anabranch_study::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
+use anabranch_study::study::SystemInfo;
 use anabranch_units::Instant;
 
 impl Page {

@@ -2,7 +2,7 @@
 
 use super::{Page, Section};
 use crate::paper_heads;
-use anabranch_lab::study::StudyResult;
+use anabranch_study::study::StudyResult;
 
 impl Page {
     /// A page about these studies, made by `command`.

@@ -5,8 +5,8 @@ use super::{Grid, Page, Section};
 use crate::leaderboard::ratio;
 use crate::sweep::{best, failures, in_full, place, size, sweep_notes, sweep_ranking};
 use crate::table::{Align, Table};
-use anabranch_lab::figure::{Axis, Figure, Mark, Point, Scale};
-use anabranch_lab::sweep::{HeatMap, Standing, Summary};
+use anabranch_study::figure::{Axis, Figure, Mark, Point, Scale};
+use anabranch_study::sweep::{HeatMap, Standing, Summary};
 
 impl Page {
     /// A page about a sweep, made by `command`.
@@ -92,7 +92,7 @@ fn figures(summary: &Summary) -> Vec<Figure> {
 }
 
 /// Cells over two axes, each shaded by its ratio.
-fn map(it: &Standing, heat: &HeatMap, cells: &[anabranch_lab::sweep::HeatCell]) -> Grid {
+fn map(it: &Standing, heat: &HeatMap, cells: &[anabranch_study::sweep::HeatCell]) -> Grid {
     let [columns, rows] = &heat.bins;
     let heads = columns.iter().map(|name| (name.as_str(), Align::Right));
     let corner = format!("{} \\ {}", heat.axes[1], heat.axes[0]);

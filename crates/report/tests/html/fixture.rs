@@ -1,12 +1,13 @@
 //! Test pages: invented studies with every kind of figure, and a real run and a real comparison.
 
+use anabranch_lab::Keep;
 use anabranch_lab::compare::Plan;
-use anabranch_lab::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
-use anabranch_lab::rank::{Condition, Leaderboard, League};
-use anabranch_lab::study::{Assumption, Judged, Search, StudyResult, SystemInfo, Tried, Verdict};
-use anabranch_lab::{Keep, Origin, Scenario};
 use anabranch_report::Header;
 use anabranch_report::html::{Page, page};
+use anabranch_scenario::{Origin, Scenario};
+use anabranch_study::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
+use anabranch_study::rank::{Condition, Leaderboard, League};
+use anabranch_study::study::{Assumption, Judged, Search, StudyResult, SystemInfo, Tried, Verdict};
 use std::sync::Arc;
 
 fn axis(label: &str, unit: &str, scale: Scale) -> Axis {

@@ -7,7 +7,7 @@ mod fixture;
 use anabranch_report::Header;
 use anabranch_report::html::{Page, page};
 
-fn of(studies: &[anabranch_lab::study::StudyResult]) -> String {
+fn of(studies: &[anabranch_study::study::StudyResult]) -> String {
     page(&Page::of_studies(studies, "anabranch study late/fig10 --report page.html"))
 }
 
@@ -201,7 +201,7 @@ fn the_page_is_small() {
 #[test]
 fn a_browser_shows_what_is_meant() {
     let many: Vec<_> = (0..8)
-        .map(|n| anabranch_lab::study::StudyResult { name: format!("late/fig{n}"), ..fixture::study() })
+        .map(|n| anabranch_study::study::StudyResult { name: format!("late/fig{n}"), ..fixture::study() })
         .collect();
     browser::look(&[
         ("study.html", of(&[fixture::study()])),

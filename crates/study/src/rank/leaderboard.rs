@@ -3,11 +3,11 @@
 use super::condition::Condition;
 use super::league::{Field, League};
 use super::{is_oracle, league};
-use crate::Variant;
-use crate::in_shell;
-use crate::pairwise::Ratio;
-use crate::stats::{Estimate, Tested};
 use crate::sweep::{SLOWER, Score, Share, geometric_mean, quantile, scores, slices, versus};
+use anabranch_lab::pairwise::Ratio;
+use anabranch_lab::stats::{Estimate, Tested};
+use anabranch_scenario::Variant;
+use anabranch_scenario::in_shell;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -2,10 +2,11 @@
 
 use super::condition::Condition;
 use super::is_oracle;
-use crate::compare::Plan;
 use crate::sweep::{Campaign, Manifest, Row, Store, StoreError, Trials, Work};
-use crate::{RunError, ScenarioError, Variant};
+use anabranch_lab::RunError;
+use anabranch_lab::compare::Plan;
 use anabranch_policy::Catalogue;
+use anabranch_scenario::{ScenarioError, Variant};
 use anabranch_units::hex;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;

@@ -33,7 +33,7 @@ fn the_first_two_thousand_conditions_are_scenarios() {
         }
         condition.scenario(&catalogue, &[]).map(drop)
     };
-    crate::run::in_parallel(&draws(2000), 0, &|| {}, &check).unwrap();
+    anabranch_lab::in_parallel(&draws(2000), 0, &|| {}, &check).unwrap();
 }
 
 /// Counts of draws from a table are within five standard deviations of the expected ones.

@@ -1,10 +1,10 @@
 //! Condition written as a scenario: the TOML of the schema, and the traces beside it.
 
 use super::condition::{Condition, DrawnPath, Dynamics, LossKind, PageKind, Work};
-use crate::scenario::Origin;
-use crate::{Scenario, ScenarioError};
 use anabranch_net::trace::{LteParams, synthetic_lte};
 use anabranch_policy::Catalogue;
+use anabranch_scenario::Origin;
+use anabranch_scenario::{Scenario, ScenarioError};
 use anabranch_units::{Duration, Rate};
 use std::fmt::Write;
 use std::io::{Error, ErrorKind};

@@ -4,8 +4,8 @@ use super::file::{Lead, StatementTable, TheoryTable, Trend};
 use super::load::Study;
 use super::scale::{Unit, digits};
 use super::theory;
-use crate::error::Problem;
-use crate::file::At;
+use anabranch_scenario::Problem;
+use anabranch_scenario::file::At;
 use anabranch_units::suggest;
 use std::collections::BTreeMap;
 

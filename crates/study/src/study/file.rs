@@ -1,7 +1,8 @@
-//! Study file as written: its tables and keys. The file's `[scenario]` is a whole scenario; see [`crate::file`].
+//! Study file as written: its tables and keys. The file's `[scenario]` is a whole scenario; see
+//! [`anabranch_scenario::file`].
 
 use super::result::Assumption;
-use crate::file::At;
+use anabranch_scenario::file::At;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;

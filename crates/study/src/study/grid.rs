@@ -3,12 +3,13 @@
 use super::file::{StatementTable, SystemTable};
 use super::load::{Axis, Study};
 use super::metric::Metric;
-use crate::error::Problem;
-use crate::file::At;
-use crate::run::in_parallel;
-use crate::statistic::Censoring;
-use crate::{Journal, KeepError, Measured, Scenario, ScenarioError};
+use anabranch_lab::in_parallel;
+use anabranch_lab::statistic::Censoring;
+use anabranch_lab::{Journal, KeepError, Measured};
 use anabranch_policy::Catalogue;
+use anabranch_scenario::Problem;
+use anabranch_scenario::file::At;
+use anabranch_scenario::{Scenario, ScenarioError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

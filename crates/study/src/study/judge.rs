@@ -22,9 +22,9 @@ use super::load::Study;
 use super::metric::Metric;
 use super::result::{Judged, Verdict};
 use super::scale::{Unit, digits};
-use crate::ScenarioError;
-use crate::statistic::Censoring;
-use crate::stats::{Estimate, Tested};
+use anabranch_lab::statistic::Censoring;
+use anabranch_lab::stats::{Estimate, Tested};
+use anabranch_scenario::ScenarioError;
 
 /// Claim before its runs.
 struct Case<'a> {
@@ -56,7 +56,7 @@ impl Finding {
 /// Judges a statement by these results.
 pub(super) fn judge(study: &Study, table: &Table<'_>, statement: &StatementTable) -> Result<Judged, ScenarioError> {
     let claim = Claim::of(study, statement).map_err(|problem| study.refuse(problem))?;
-    let named = |at: &Option<crate::file::At<String>>| {
+    let named = |at: &Option<anabranch_scenario::file::At<String>>| {
         at.as_ref().map(|at| study.system(at)).transpose().map_err(|problem| study.refuse(problem))
     };
     let mut unfinished_runs = 0;

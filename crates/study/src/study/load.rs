@@ -5,11 +5,11 @@ use super::file::{
 };
 use super::result::Assumption;
 use super::shipped::{BASES, STUDIES};
-use crate::error::{Problem, Sources};
-use crate::file::At;
-use crate::tree::Layer;
-use crate::{Origin, Scenario, ScenarioError};
 use anabranch_policy::Catalogue;
+use anabranch_scenario::Layer;
+use anabranch_scenario::file::At;
+use anabranch_scenario::{Origin, Scenario, ScenarioError};
+use anabranch_scenario::{Problem, Sources};
 use anabranch_units::{hex, nearest, suggest};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ impl Study {
                 |base: &str| find(BASES, &format!("{directory}/{}", base.strip_suffix(".toml")?)).map(str::to_owned);
             return Study::read(name, &format!("studies/{name}.toml"), text, None, &base);
         }
-        if crate::shipped::find(name).is_some() {
+        if anabranch_scenario::shipped::find(name).is_some() {
             return Err(is_scenario(name));
         }
         let text = std::fs::read_to_string(name).map_err(|error| not_found(name, &error))?;
@@ -357,7 +357,7 @@ fn find(all: &[super::shipped::Shipped], name: &str) -> Option<&'static str> {
 }
 
 fn is_scenario(name: &str) -> ScenarioError {
-    let word = crate::in_shell(name);
+    let word = anabranch_scenario::in_shell(name);
     let help = format!(
         "a scenario runs with `anabranch run {word}` or `anabranch compare {word}`; docs/studies.md says what a \
          study has"

@@ -1,9 +1,9 @@
 //! Metrics: statistics of a run by their names in studies.
 
-use crate::Measured;
-use crate::error::Problem;
-use crate::file::At;
-use crate::statistic::{Argument, Censoring, STATISTICS, Statistic};
+use anabranch_lab::Measured;
+use anabranch_lab::statistic::{Argument, Censoring, STATISTICS, Statistic};
+use anabranch_scenario::Problem;
+use anabranch_scenario::file::At;
 use anabranch_units::suggest;
 
 /// Metric: a statistic of a run that a study asks for.
@@ -103,7 +103,6 @@ pub(super) fn unit_of(text: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistic::tests::table_of_document;
 
     fn parse(text: &str) -> Result<String, String> {
         let paths = ["wlan".to_owned(), "lte".to_owned()];
@@ -117,7 +116,21 @@ mod tests {
             let unit = if statistic.metric_unit().is_empty() { "–" } else { statistic.metric_unit() };
             format!("| `{}` | {unit} | {} |\n", example(name, statistic), statistic.about)
         };
-        table_of_document("studies.md", "| metric | unit | what it is |", &metrics().map(row).collect::<String>());
+        let rows: String = metrics().map(row).collect();
+        let path = format!("{}/../../docs/studies.md", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).expect("the file is in the repository");
+        let head = "| metric | unit | what it is |\n|---|---|---|\n";
+        let (before, behind) = text.split_once(head).expect("it has the table");
+        let end = behind.find("\n\n").map_or(behind.len(), |at| at + 1);
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, format!("{before}{head}{rows}{}", &behind[end..])).expect("it can be written");
+            return;
+        }
+        assert_eq!(
+            &behind[..end],
+            rows,
+            "docs/studies.md is out of date; remedy: BLESS=1 cargo test -p anabranch-study --lib documentation"
+        );
     }
 
     #[test]

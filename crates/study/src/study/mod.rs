@@ -5,7 +5,7 @@
 //!    │ Study::load                    bases, names, values that must be there
 //! Prepared          one scenario per system and point
 //!    │ run                            missing runs, on any number of threads
-//! crate::Journal    one line per run: an interrupted study continues where it stopped
+//! anabranch_lab::Journal    one line per run: an interrupted study continues where it stopped
 //!    │ result                         plot.rs draws, judge.rs decides, search.rs tries alternatives
 //! StudyResult       figures with intervals, a verdict for each statement
 //! ```

@@ -8,12 +8,12 @@ use super::grid::{Grid, Table};
 use super::load::Study;
 use super::plot::panel;
 use super::scale::Unit;
-use crate::error::Problem;
 use crate::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
-use crate::file::At;
-use crate::measured::Samples;
-use crate::stats::Estimate;
-use crate::{Scenario, ScenarioError};
+use anabranch_lab::Samples;
+use anabranch_lab::stats::Estimate;
+use anabranch_scenario::Problem;
+use anabranch_scenario::file::At;
+use anabranch_scenario::{Scenario, ScenarioError};
 use anabranch_units::suggest;
 
 /// Series by name, with unit and meaning. A series of a path takes the name of the path after a colon.
@@ -138,7 +138,7 @@ fn everything(study: &Study, place: &super::grid::Point) -> String {
 }
 
 /// Returns the mean over repetitions, sample by sample.
-fn mean(runs: &[crate::Measured], course: &Course) -> Vec<Point> {
+fn mean(runs: &[anabranch_lab::Measured], course: &Course) -> Vec<Point> {
     let all: Vec<Vec<(f64, f64)>> =
         runs.iter().filter_map(|run| run.samples.as_ref()).map(|it| course.of(it)).collect();
     let longest = all.iter().map(Vec::len).max().unwrap_or(0);

@@ -6,11 +6,11 @@ use super::grid::{Point as Place, Table};
 use super::load::{Axis as StudyAxis, Study};
 use super::metric::Metric;
 use super::scale::Unit;
-use crate::ScenarioError;
 use crate::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
-use crate::file::At;
-use crate::statistic::Censoring;
-use crate::stats::Estimate;
+use anabranch_lab::statistic::Censoring;
+use anabranch_lab::stats::Estimate;
+use anabranch_scenario::ScenarioError;
+use anabranch_scenario::file::At;
 
 /// Draws one diagram of the study.
 pub(super) fn draw(study: &Study, table: &Table<'_>, plot: &PlotTable) -> Result<Figure, ScenarioError> {
@@ -55,7 +55,7 @@ pub(super) fn draw(study: &Study, table: &Table<'_>, plot: &PlotTable) -> Result
 }
 
 /// Returns the systems of a plot: those it names, or else all but the one that the others are relative to.
-fn systems(study: &Study, plot: &PlotTable, over: Option<usize>) -> Result<Vec<usize>, crate::error::Problem> {
+fn systems(study: &Study, plot: &PlotTable, over: Option<usize>) -> Result<Vec<usize>, anabranch_scenario::Problem> {
     match &plot.systems {
         Some(at) => {
             let find = |name: &String| study.system(&At { span: at.span.clone(), value: name.clone() });

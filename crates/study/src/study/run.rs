@@ -5,9 +5,10 @@ use super::judge::judge;
 use super::load::Study;
 use super::plot::draw;
 use super::result::{StudyResult, SystemInfo};
-use crate::error::Problem;
-use crate::{Journal, ScenarioError};
+use anabranch_lab::Journal;
 use anabranch_policy::Catalogue;
+use anabranch_scenario::Problem;
+use anabranch_scenario::ScenarioError;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -103,8 +104,8 @@ impl Prepared {
             unavailable: system.unavailable.clone(),
         };
         Ok(StudyResult {
-            version: crate::VERSION.to_owned(),
-            build: crate::build().to_owned(),
+            version: anabranch_lab::VERSION.to_owned(),
+            build: anabranch_lab::build().to_owned(),
             name: study.name.clone(),
             title: study.title().to_owned(),
             paper: study.paper().to_owned(),
@@ -165,10 +166,10 @@ pub struct StudyRow {
     /// Command that repeats the run.
     pub command: String,
     /// Measurements.
-    pub measured: crate::Measured,
+    pub measured: anabranch_lab::Measured,
 }
 
-fn policies(scenario: &crate::Scenario) -> Vec<(String, String)> {
+fn policies(scenario: &anabranch_scenario::Scenario) -> Vec<(String, String)> {
     let chosen = scenario.policies();
     let seams = chosen.seams().into_iter().map(|(seam, variant)| (seam.to_owned(), variant.to_string()));
     std::iter::once(("profile".to_owned(), chosen.profile.clone())).chain(seams).collect()

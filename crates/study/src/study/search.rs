@@ -16,8 +16,8 @@ use super::grid::{Grid, StudyError};
 use super::judge::judge;
 use super::result::{Judged, Search, Standing, StudyResult, Tried, Verdict};
 use super::run::Prepared;
-use crate::Journal;
-use crate::file::At;
+use anabranch_lab::Journal;
+use anabranch_scenario::file::At;
 use std::collections::BTreeSet;
 
 /// Set of alternatives by their numbers, rising.

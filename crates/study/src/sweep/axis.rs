@@ -1,9 +1,9 @@
 //! Axes: settings that vary, their values, and the map from [0, 1) to values.
 
 use super::file::{AxisTable, GridTable, Item};
-use crate::error::Problem;
-use crate::file::At;
-use crate::statistic::{Cell, Kind};
+use anabranch_lab::statistic::{Cell, Kind};
+use anabranch_scenario::Problem;
+use anabranch_scenario::file::At;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

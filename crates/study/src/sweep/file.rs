@@ -1,6 +1,6 @@
 //! Sweep file as written: its tables and keys.
 
-use crate::file::At;
+use anabranch_scenario::file::At;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;

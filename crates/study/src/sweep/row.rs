@@ -1,8 +1,9 @@
 //! Rows: one run of a campaign each, and the columns.
 
-use crate::file::MeasureName;
-use crate::statistic::{Cell, Kind};
-use crate::{Measured, Scenario};
+use anabranch_lab::Measured;
+use anabranch_lab::statistic::{Cell, Kind};
+use anabranch_scenario::Scenario;
+use anabranch_scenario::file::MeasureName;
 use sha2::{Digest, Sha256};
 
 /// Run of a campaign.

@@ -2,7 +2,7 @@
 
 use super::row::{Row, Trial};
 use super::versus::{best, versus};
-use crate::pairwise::Ratio;
+use anabranch_lab::pairwise::Ratio;
 
 /// Ratio to plain TCP on the best single path above which a system counts as slower.
 pub(crate) const SLOWER: f64 = 1.05;

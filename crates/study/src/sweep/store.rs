@@ -6,8 +6,8 @@
 
 use super::axis::AxisInfo;
 use super::row::{Layout, Row, RowDigest};
-use crate::columnar::Reader;
-use crate::statistic::{Cell, Kind};
+use anabranch_lab::columnar::Reader;
+use anabranch_lab::statistic::{Cell, Kind};
 use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -157,7 +157,7 @@ impl Manifest {
         [
             (FORMAT, Self::FORMAT.to_string()),
             (CAMPAIGN, campaign.to_owned()),
-            (BUILD, format!("{} {}", crate::VERSION, crate::build())),
+            (BUILD, format!("{} {}", anabranch_lab::VERSION, anabranch_lab::build())),
             (FIRST, range.start.to_string()),
             (END, range.end.to_string()),
             (ROWS, rows),

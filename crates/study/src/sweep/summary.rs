@@ -5,9 +5,9 @@ use super::row::{Row, RowDigest};
 use super::score::{SLOWER, Score, Trials, geometric_mean, quantile, scores};
 use super::store::{Manifest, Parts, Store, StoreError, SystemInfo};
 use super::versus::Share;
-use crate::pairwise::Ratio;
 use crate::rank::is_oracle;
-use crate::statistic::Cell;
+use anabranch_lab::pairwise::Ratio;
+use anabranch_lab::statistic::Cell;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

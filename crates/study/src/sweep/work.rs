@@ -76,7 +76,7 @@ impl Campaign {
         let seeds = if self.repeat.until.is_some() { self.repeat.most } else { self.repeat.count };
         let rows = (self.systems.len() * seeds).max(1) as u64;
         let many = match pace {
-            None => 4 * crate::threads(jobs, usize::MAX) as u64,
+            None => 4 * anabranch_lab::threads(jobs, usize::MAX) as u64,
             Some(pace) => (CHUNK.as_nanos() / pace.as_nanos().max(1)) as u64,
         };
         many.clamp(1, (MOST_ROWS / rows).max(1))

@@ -4,7 +4,7 @@ use super::super::claim::{Relation, Side};
 use super::super::result::Verdict;
 use super::WORTH_A_WORD;
 use super::counts;
-use crate::stats::Estimate;
+use anabranch_lab::stats::Estimate;
 
 /// Grades the excess of a system over the one before it \[%\] against the relation that the paper states.
 pub(super) fn relation(relation: Relation, difference: &Estimate, margin: Option<f64>) -> Verdict {

@@ -1,11 +1,11 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::Journal;
-use crate::Measured;
-use crate::compare::tests::measured;
 use crate::figure::{Figure, Point};
 use crate::study::grid::Grid;
 use crate::study::plot::draw;
+use crate::testing::measured;
+use anabranch_lab::Journal;
+use anabranch_lab::Measured;
 use anabranch_policy::Catalogue;
 use std::sync::Arc;
 

@@ -2,10 +2,11 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::compare::tests::measured;
 use crate::study::{Provenance, Study};
-use crate::{Measured, Scenario};
+use crate::testing::measured;
+use anabranch_lab::Measured;
 use anabranch_policy::Catalogue;
+use anabranch_scenario::Scenario;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

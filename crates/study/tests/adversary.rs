@@ -1,9 +1,9 @@
 //! The adversary finds a planted weakness, and none where there is none.
 #![allow(clippy::unwrap_used)]
 
-use anabranch_lab::rank::{Condition, Find, Hunt};
 use anabranch_policy::scheduler::{Entry, Scheduler};
 use anabranch_policy::{Catalogue, Decision, SubflowView, View};
+use anabranch_study::rank::{Condition, Find, Hunt};
 use anabranch_units::Instant;
 use std::sync::Arc;
 

@@ -2,9 +2,9 @@
 //! documents can be opened by a reader of the repository.
 #![allow(clippy::unwrap_used)]
 
-use anabranch_lab::{Scenario, named};
 use anabranch_policy::registry::Kind;
 use anabranch_policy::{Catalogue, Table};
+use anabranch_scenario::{Scenario, named};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -48,7 +48,7 @@ fn measured(study: &str, scheduler: &str, sets: &[&str], seed: u64) -> Measured 
 /// Makes a run of a study's scenario with these settings.
 fn run_of(study: &str, sets: &[&str], seed: u64) -> Measured {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
-    let scenario = anabranch_lab::load(&Arc::new(Catalogue::default()), study, &sets).unwrap();
+    let scenario = anabranch_study::load(&Arc::new(Catalogue::default()), study, &sets).unwrap();
     run(&scenario, seed, &Keep::default()).unwrap().measured
 }
 
