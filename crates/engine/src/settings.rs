@@ -322,6 +322,12 @@ pub const SETTINGS: &[Setting] = &[
     )
     .in_kernel(Kernel::Number("net.ipv4.tcp_syn_retries")),
     Setting::new(
+        "syn-retries-with-mptcp",
+        "Number of times that a SYN is repeated with MP_CAPABLE, before it is repeated without.",
+        Number(|c| &mut c.profile.syn_retries_with_mptcp, 0, ANY),
+    )
+    .in_kernel(Kernel::Number("net.mptcp.syn_retrans_before_tcp_fallback")),
+    Setting::new(
         "max-consecutive-rtos",
         "Number of timeouts in a row that kill a subflow.",
         Number(|c| &mut c.profile.max_consecutive_rtos, 0, ANY),

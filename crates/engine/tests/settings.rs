@@ -189,7 +189,6 @@ const NOT_SETTINGS: &[&str] = &[
     "user_timeout",
     "mptcp_blackhole",
     "black_hole_timeouts",
-    "syn_retries_with_mptcp",
 ];
 
 #[test]
