@@ -58,6 +58,10 @@ fn accepted(schema: &Value, property: &Value) -> String {
     if let Some(only) = property["const"].as_str() {
         return format!("`\"{only}\"`");
     }
+    let choices = choices(schema, property);
+    if !choices.is_empty() {
+        return choices.join("; ");
+    }
     let kind = match &property["type"] {
         Value::Array(kinds) => kinds[0].as_str().unwrap_or_default(),
         kind => kind.as_str().unwrap_or_default(),
@@ -80,16 +84,22 @@ fn named(schema: &Value, name: &str) -> String {
     if let Some((_, heading)) = TABLES.iter().find(|(table, _)| *table == name) {
         return format!("[{heading}](#{})", slug(heading));
     }
-    let definition = &schema["$defs"][name];
-    let choices = ["oneOf", "anyOf"].iter().filter_map(|of| definition[of].as_array()).flatten();
-    let choices: Vec<String> = choices
-        .map(|one| match one["const"].as_str() {
-            Some(text) => format!("`\"{text}\"`"),
-            None if one["const"] == Value::Bool(false) => "`false`".to_owned(),
-            None => accepted(schema, one),
-        })
-        .collect();
+    let choices = choices(schema, &schema["$defs"][name]);
     if choices.is_empty() { format!("[{name}](#units)").to_lowercase() } else { choices.join(", ") }
+}
+
+/// Describes each alternative of a definition; empty if it has none.
+fn choices(schema: &Value, definition: &Value) -> Vec<String> {
+    let alternatives = ["oneOf", "anyOf"].iter().filter_map(|of| definition[of].as_array()).flatten();
+    let described = alternatives.filter(|one| one["type"] != "null").map(|one| match one["const"].as_str() {
+        Some(text) => match one["description"].as_str() {
+            Some(about) => format!("`\"{text}\"` ({})", one_line(about).trim_end_matches('.')),
+            None => format!("`\"{text}\"`"),
+        },
+        None if one["const"] == Value::Bool(false) => "`false`".to_owned(),
+        None => accepted(schema, one),
+    });
+    described.collect()
 }
 
 /// Returns the anchor of a heading.
