@@ -69,7 +69,10 @@ fn judge(spec: &Spec, outcome: &Outcome) -> Option<String> {
     // With checksums a change by a box is noticed before the data is read, as long as MPTCP is spoken (RFC 8684
     // §3.3.1). Without, or on plain TCP, it cannot be.
     let checked = spec.client.config.checksum || spec.server.config.checksum;
-    if outcome.altered_bytes > 0 && checked && outcome.connections.iter().all(|connection| connection.multipath) {
+    let caught = outcome.counters.iter().map(|host| host.checksum_failures).sum::<u64>();
+    let by_chance = if caught >= CHANCE { LARGEST_MAPPING } else { 0 };
+    if outcome.altered_bytes > by_chance && checked && outcome.connections.iter().all(|connection| connection.multipath)
+    {
         return Some(format!("{} altered bytes were read in spite of checksums", outcome.altered_bytes));
     }
     None
@@ -272,6 +275,11 @@ fn bursts_share_mappings() {
 }
 
 const SEEDS: u64 = 2000;
+/// Wrong mappings caught in a run from which on one may have passed: the checksum has 16 bits, so that it holds for one
+/// altered mapping in 65,536.
+const CHANCE: u64 = 500;
+/// Most bytes of a mapping (RFC 8684 §3.3).
+const LARGEST_MAPPING: u64 = 65_535;
 /// Seeds whose digests stand in one line of the file.
 const BLOCK: u64 = 50;
 const COOKIE_SEEDS: u64 = 400;

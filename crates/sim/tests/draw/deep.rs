@@ -3,8 +3,8 @@
 use super::{log, middlebox};
 use crate::common::order;
 use anabranch_engine::Keepalive;
-use anabranch_net::{LinkConfig, QueueLimit, Service};
-use anabranch_paths::{Direction, End, Middlebox, MiddleboxSpec, PathSpec, Unmapped};
+use anabranch_net::{Change, LinkConfig, QueueLimit, Service};
+use anabranch_paths::{Direction, End, Middlebox, MiddleboxSpec, PathSpec, SynOption, TimedChange, Unmapped};
 use anabranch_sim::{Arrivals, FileOrder, Host, Spec, TimedRestart, Workload};
 use anabranch_units::{Bytes, Duration, Rate, Seed, Stream};
 
@@ -52,7 +52,8 @@ pub fn deepen(spec: &mut Spec, seed: Seed) {
 }
 
 /// The run may end otherwise than with all data delivered: a host forgets, or the path that every connection begins on
-/// has a box that can be the end of it. All ends are clear all the same.
+/// has a box that can be the end of it, or is lost for good while another path has one. All ends are clear all the
+/// same.
 #[allow(dead_code)] // For the swarm alone.
 pub fn may_fail(spec: &Spec) -> bool {
     let fatal = |spec: &MiddleboxSpec| match spec.kind {
@@ -61,7 +62,19 @@ pub fn may_fail(spec: &Spec) -> bool {
         Middlebox::EarlyAck { .. } | Middlebox::MtuBlackhole { .. } | Middlebox::AlterPayload { .. } => true,
         _ => false,
     };
-    !spec.restarts.is_empty() || spec.network.paths[spec.network.primary].middleboxes.iter().any(fatal)
+    let paths = &spec.network.paths;
+    let first = &paths[spec.network.primary];
+    let others = || paths.iter().filter(|path| path.name != first.name);
+    // Left once, because it is down, and never joined again: all depends on the others.
+    let left = loses_for_good(spec, first) && others().any(|path| path.middleboxes.iter().any(fatal));
+    !spec.restarts.is_empty() || first.middleboxes.iter().any(fatal) || left
+}
+
+/// A path that goes down, over which a box lets no subflow join.
+fn loses_for_good(spec: &Spec, path: &PathSpec) -> bool {
+    let refuses = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::DropSyn { option: SynOption::Join });
+    let down = |it: &TimedChange| it.path == path.name && matches!(it.change, Change::Down | Change::Blackhole);
+    path.middleboxes.iter().any(refuses) && spec.network.changes.iter().any(down)
 }
 
 /// An application may wait for bytes that a box has cut out or lost, as on plain TCP: a connection that is not closed
@@ -83,7 +96,14 @@ fn forgets(spec: &Spec) -> bool {
 
 /// All arrives, but in up to ten times the usual horizon.
 pub fn may_crawl(spec: &Spec) -> bool {
-    overflows(spec) || merges(spec) || crowds(spec)
+    overflows(spec) || merges(spec) || crowds(spec) || repairs_singly(spec)
+}
+
+/// A host repeats one segment per signal of loss, as mptcp-ns3 does: where slow start overran a queue, each hole costs
+/// a timeout, which has grown to a minute by then.
+fn repairs_singly(spec: &Spec) -> bool {
+    let fills = spec.network.changes.iter().any(|it| matches!(it.change, Change::Rate(_)));
+    fills && [&spec.client, &spec.server].iter().any(|host| host.config.profile.single_repair)
 }
 
 /// All subflows share a link whose queue holds fewer full packets than there are subflows. What makes one of them send
