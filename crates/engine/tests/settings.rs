@@ -11,16 +11,16 @@ use std::path::Path;
 
 const HEAD: &str = "# Settings of a host
 
-Settings of the engine, one by one. This file is made from `crates/engine/src/settings.rs`
-(`BLESS=1 cargo test -p anabranch-engine --test settings`). A scenario has them in `[host]` (both hosts), `[client]` or
-`[server]`, beside `profile`, the policies ([`policies.md`](policies.md)), `receive-buffer` and `addresses`; `--set
-host.KEY=VALUE` overrides one. A script has them in its `host` statement ([`scripts.md`](scripts.md)), with `on` and
-`off` for true and false and numbers of bytes for sizes. A testbed sets the kernel's counterpart
-([`testbed.md`](testbed.md)). The defaults are those of the profile `anabranch`; [`stacks.md`](stacks.md) has the other
-profiles. Scripts begin from the profile `linux` without `tsq`, `delayed-ack`, `tlp` and `timestamps`, and without
-`announce` and `rejoin`.
+Look up a setting of a host here: its meaning, what it accepts, and its names in scenarios, scripts and Linux. This
+file is made from `crates/engine/src/settings.rs` (`BLESS=1 cargo test -p anabranch-engine --test settings`). A
+scenario has them in `[host]` (both hosts), `[client]` or `[server]`, beside `profile`, the policies
+([`policies.md`](policies.md)), `receive-buffer` and `addresses`; `--set host.KEY=VALUE` overrides one. A script has
+them in its `host` statement ([`scripts.md`](scripts.md)), with `on` and `off` for true and false and numbers of bytes
+for sizes. A testbed sets the kernel's counterpart ([`testbed.md`](testbed.md)). The defaults are those of the profile
+`anabranch`; [`stacks.md`](stacks.md) has the other profiles. Scripts begin from the profile `linux` without `tsq`,
+`delayed-ack`, `tlp` and `timestamps`, and without `announce` and `rejoin`.
 
-| key | in scripts | accepted | default | kernel | meaning |
+| key | meaning | accepted | default | in scripts | kernel |
 |---|---|---|---|---|---|
 ";
 
@@ -47,7 +47,7 @@ fn row(setting: &Setting, defaults: &Config) -> String {
         Some(Kernel::Switch(key, _) | Kernel::Number(key) | Kernel::Time(key, _)) => format!("`{key}`"),
     };
     let (script, accepted, about) = (setting.script(), cell(&setting.accepted()), cell(setting.about));
-    format!("| {key} | `{script}` | {accepted} | {default} | {kernel} | {about} |\n")
+    format!("| {key} | {about} | {accepted} | {default} | `{script}` | {kernel} |\n")
 }
 
 fn document(settings: &[Setting]) -> String {
@@ -81,7 +81,7 @@ fn a_new_setting_is_found_in_the_document() {
     let new = Setting::new("dummy", "Does nothing.", Domain::Flag(|config| &mut config.checksum))
         .in_kernel(Kernel::Switch("net.dummy", 1));
     let text = document(&[new]);
-    let row = "| `dummy` | `dummy` | true or false | false | `net.dummy` | Does nothing. |\n";
+    let row = "| `dummy` | Does nothing. | true or false | false | `dummy` | `net.dummy` |\n";
     assert!(text.ends_with(row), "{text}");
 }
 
