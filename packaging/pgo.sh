@@ -50,7 +50,8 @@ if [ -z "$counts" ]; then
     CARGO_TARGET_DIR="$target/counting" PGO_FLAGS="-Cprofile-generate=$work/raw" \
         cargo build --quiet --profile dist --locked --target "$triple" -p anabranch-cli
 
-    # Usual work: every scheduler over shipped links, long transfers, a page, failing paths, segments as bytes, a capture.
+    # Usual work: every scheduler over shipped links, long transfers, a page, failing paths, segments as bytes, and a
+    # capture.
     echo "== training"
     anabranch="$target/counting/$triple/dist/anabranch"
     train() { (cd "$work" && "$anabranch" "$@" >/dev/null); }

@@ -335,19 +335,20 @@ pub const SETTINGS: &[Setting] = &[
     .in_kernel(Kernel::Number("net.ipv4.tcp_retries2")),
 ];
 
+/// A word that stands for one value of a field.
+macro_rules! word {
+    ($name:literal, $about:literal, $c:ident.$($field:ident).+ = $value:expr) => {
+        Word { name: $name, about: $about, put: |$c| $c.$($field).+ = $value, is: |$c| $c.$($field).+ == $value }
+    };
+}
+
 const FAST_CLOSE: &[Word] = &[
-    Word {
-        name: "rst",
-        about: "MP_FASTCLOSE on a RST of every subflow (option R; Linux).",
-        put: |c| c.fast_close = FastClose::Rst,
-        is: |c| c.fast_close == FastClose::Rst,
-    },
-    Word {
-        name: "ack",
-        about: "MP_FASTCLOSE on an ACK of one subflow, until the peer's RST arrives (option A).",
-        put: |c| c.fast_close = FastClose::Ack,
-        is: |c| c.fast_close == FastClose::Ack,
-    },
+    word!("rst", "MP_FASTCLOSE on a RST of every subflow (option R; Linux).", c.fast_close = FastClose::Rst),
+    word!(
+        "ack",
+        "MP_FASTCLOSE on an ACK of one subflow, until the peer's RST arrives (option A).",
+        c.fast_close = FastClose::Ack
+    ),
 ];
 
 /// Each with its usual minimum: 200 ms of Linux and mptcp-ns3, 1 s of RFC 6298 §2.4.
@@ -375,69 +376,48 @@ const RTO: &[Word] = &[
 ];
 
 const RECEIVE_TUNING: &[Word] = &[
-    Word {
-        name: "proportional",
-        about: "Grows by twice the relative growth of the amount read per round trip (Linux 4.16 and later).",
-        put: |c| c.profile.receive_tuning = ReceiveTuning::Proportional,
-        is: |c| c.profile.receive_tuning == ReceiveTuning::Proportional,
-    },
-    Word {
-        name: "stepwise",
-        about: "Grows by half if a quarter more is read in a round trip, doubles if half more is (Linux 3.14 to 4.15).",
-        put: |c| c.profile.receive_tuning = ReceiveTuning::Stepwise,
-        is: |c| c.profile.receive_tuning == ReceiveTuning::Stepwise,
-    },
+    word!(
+        "proportional",
+        "Grows by twice the relative growth of the amount read per round trip (Linux 4.16 and later).",
+        c.profile.receive_tuning = ReceiveTuning::Proportional
+    ),
+    word!(
+        "stepwise",
+        "Grows by half if a quarter more is read in a round trip, doubles if half more is (Linux 3.14 to 4.15).",
+        c.profile.receive_tuning = ReceiveTuning::Stepwise
+    ),
 ];
 
 /// HyStart, by the rise of the RTT over its minimum that ends slow start.
 const HYSTART: &[Word] = &[
-    Word {
-        name: "off",
-        about: "Only a loss ends slow start.",
-        put: |c| c.profile.hystart = None,
-        is: |c| c.profile.hystart.is_none(),
-    },
-    Word {
-        name: "sixteenth",
-        about: "A sixteenth of the minimum RTT (Linux before 3.19).",
-        put: |c| c.profile.hystart = Some(HyStart::Sixteenth),
-        is: |c| c.profile.hystart == Some(HyStart::Sixteenth),
-    },
-    Word {
-        name: "eighth",
-        about: "An eighth of the minimum RTT (Linux 3.19 and later).",
-        put: |c| c.profile.hystart = Some(HyStart::Eighth),
-        is: |c| c.profile.hystart == Some(HyStart::Eighth),
-    },
-    Word {
-        name: "plus-plus",
-        about: "HyStart++ (RFC 9406): an eighth above the round trip before, with a slower slow start first. For every \
-                congestion control that is not model-based.",
-        put: |c| c.profile.hystart = Some(HyStart::PlusPlus),
-        is: |c| c.profile.hystart == Some(HyStart::PlusPlus),
-    },
+    word!("off", "Only a loss ends slow start.", c.profile.hystart = None),
+    word!(
+        "sixteenth",
+        "A sixteenth of the minimum RTT (Linux before 3.19).",
+        c.profile.hystart = Some(HyStart::Sixteenth)
+    ),
+    word!("eighth", "An eighth of the minimum RTT (Linux 3.19 and later).", c.profile.hystart = Some(HyStart::Eighth)),
+    word!(
+        "plus-plus",
+        "HyStart++ (RFC 9406): an eighth above the round trip before, with a slower slow start first. For every \
+         congestion control that is not model-based.",
+        c.profile.hystart = Some(HyStart::PlusPlus)
+    ),
 ];
 
 const LOSS_RESPONSE: &[Word] = &[
-    Word {
-        name: "standard",
-        about: "Reduces as the congestion control says, from the data in flight if the window was no limit; to one \
-                segment on a timeout (RFC 5681).",
-        put: |c| c.profile.loss_response = LossResponse::Standard,
-        is: |c| c.profile.loss_response == LossResponse::Standard,
-    },
-    Word {
-        name: "linux",
-        about: "As `standard`, but always from the window (Linux).",
-        put: |c| c.profile.loss_response = LossResponse::Linux,
-        is: |c| c.profile.loss_response == LossResponse::Linux,
-    },
-    Word {
-        name: "halve",
-        about: "Halves the window on a fast retransmit and on each timeout, without a new slow start.",
-        put: |c| c.profile.loss_response = LossResponse::Halve,
-        is: |c| c.profile.loss_response == LossResponse::Halve,
-    },
+    word!(
+        "standard",
+        "Reduces as the congestion control says, from the data in flight if the window was no limit; to one \
+         segment on a timeout (RFC 5681).",
+        c.profile.loss_response = LossResponse::Standard
+    ),
+    word!("linux", "As `standard`, but always from the window (Linux).", c.profile.loss_response = LossResponse::Linux),
+    word!(
+        "halve",
+        "Halves the window on a fast retransmit and on each timeout, without a new slow start.",
+        c.profile.loss_response = LossResponse::Halve
+    ),
 ];
 
 impl Setting {

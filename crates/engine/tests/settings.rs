@@ -75,7 +75,7 @@ fn settings_md_is_what_the_table_says() {
     assert!(held == wanted, "docs/settings.md is out of date: BLESS=1 cargo test -p anabranch-engine --test settings");
 }
 
-/// The other outputs have such a test each: `a_new_setting_is_found` in lab, script and cli.
+/// The other outputs have such a test each: `a_new_setting_is_found` in scenario, script and cli.
 #[test]
 fn a_new_setting_is_found_in_the_document() {
     let new = Setting::new("dummy", "Does nothing.", Domain::Flag(|config| &mut config.checksum))

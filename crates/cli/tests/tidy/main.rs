@@ -76,6 +76,27 @@ fn sources_are_tidy() {
     assert!(report.is_empty(), "\n{report}");
 }
 
+/// Comments of scripts and unit files, whose code may be wider: a command cannot always be broken.
+#[test]
+fn comments_of_scripts_are_not_wide() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = vec![root.join(".ci/run")];
+    for folder in ["packaging", "packaging/debian", "book"] {
+        let entries = std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        files.extend(entries.filter(|path| path.is_file()));
+    }
+    assert!(files.len() > 15, "{files:?}");
+    let mut wide = Vec::new();
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let comments = text.lines().filter(|line| line.trim_start().starts_with('#'));
+        wide.extend(
+            comments.filter(|line| line.chars().count() > WIDTH).map(|line| format!("{}: {line}", path.display())),
+        );
+    }
+    assert!(wide.is_empty(), "{}:\n{}", Rule::Width.remedy(), wide.join("\n"));
+}
+
 /// Lists the offences by rule, each with its remedy; empty if there are none.
 fn report(found: &BTreeMap<Rule, Vec<String>>) -> String {
     let mut report = String::new();
