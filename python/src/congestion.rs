@@ -1,8 +1,8 @@
 //! A congestion control of Python: flows, ACKs, and what it may answer.
 
 use crate::method::{Method, Object, fields};
-use anabranch_policy::congestion::{Ack, Flow, Window, WindowBased};
-use anabranch_units::{Duration, Instant};
+use anabranch_policy::congestion::{Ack, Flow, WindowBased, WindowUpdate};
+use anabranch_units::{Duration, Instant, Window};
 use pyo3::prelude::*;
 
 /// Asks an object of Python. What is `None` its class does not have.
@@ -48,46 +48,48 @@ fn shown(flows: &[Flow]) -> Vec<PyFlow> {
 }
 
 /// A number of bytes that may be negative.
-fn growth(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<f64> {
+fn growth(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<Window> {
     let accepted = "bytes to add to the window, a finite number";
     let growth: f64 = answer.extract().map_err(|_| method.refuse(answer, accepted))?;
-    if growth.is_finite() { Ok(growth) } else { Err(method.refuse_value(answer, accepted)) }
+    if growth.is_finite() { Ok(Window::new(growth)) } else { Err(method.refuse_value(answer, accepted)) }
 }
 
-fn threshold(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<f64> {
+fn threshold(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<Window> {
     let accepted = "the slow-start threshold in bytes, 0 or more";
     let threshold: f64 = answer.extract().map_err(|_| method.refuse(answer, accepted))?;
-    if threshold >= 0.0 { Ok(threshold) } else { Err(method.refuse_value(answer, accepted)) }
+    if threshold >= 0.0 { Ok(Window::new(threshold)) } else { Err(method.refuse_value(answer, accepted)) }
 }
 
-fn window(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<Option<Window>> {
+fn window(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<Option<WindowUpdate>> {
     let accepted = "None or (cwnd_bytes, ssthresh_bytes), each 0 or more";
     let answered: Option<(f64, f64)> = answer.extract().map_err(|_| method.refuse(answer, accepted))?;
     match answered {
-        Some((cwnd, ssthresh)) if cwnd >= 0.0 && ssthresh >= 0.0 => Ok(Some(Window { cwnd, ssthresh })),
+        Some((cwnd, ssthresh)) if cwnd >= 0.0 && ssthresh >= 0.0 => {
+            Ok(Some(WindowUpdate { cwnd: Window::new(cwnd), ssthresh: Window::new(ssthresh) }))
+        }
         None => Ok(None),
         Some(_) => Err(method.refuse_value(answer, accepted)),
     }
 }
 
 impl WindowBased for PyCongestionControl {
-    fn on_ack(&mut self, now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
+    fn on_ack(&mut self, now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<WindowUpdate> {
         let method = self.on_ack.as_ref()?;
         method.ask(Some(now), (now.as_secs_f64(), PyFlow(flows[on]), PyAck(*ack), shown(flows)), window)
     }
 
-    fn avoidance(&mut self, now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
-        self.avoidance.ask(Some(now), (now.as_secs_f64(), PyFlow(flows[on]), acked, shown(flows)), growth)
+    fn avoidance(&mut self, now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
+        self.avoidance.ask(Some(now), (now.as_secs_f64(), PyFlow(flows[on]), acked.as_f64(), shown(flows)), growth)
     }
 
-    fn on_fast_retransmit(&mut self, now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
-        let arguments = (now.as_secs_f64(), PyFlow(flows[on]), in_flight, shown(flows));
+    fn on_fast_retransmit(&mut self, now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
+        let arguments = (now.as_secs_f64(), PyFlow(flows[on]), in_flight.as_f64(), shown(flows));
         self.on_fast_retransmit.ask(Some(now), arguments, threshold)
     }
 
-    fn on_rto(&mut self, now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+    fn on_rto(&mut self, now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         let method = self.on_rto.as_ref().unwrap_or(&self.on_fast_retransmit);
-        method.ask(Some(now), (now.as_secs_f64(), PyFlow(flows[on]), in_flight, shown(flows)), threshold)
+        method.ask(Some(now), (now.as_secs_f64(), PyFlow(flows[on]), in_flight.as_f64(), shown(flows)), threshold)
     }
 
     fn on_rto_again(&mut self, now: Instant, on: usize, flows: &[Flow]) {
@@ -120,15 +122,18 @@ impl WindowBased for PyCongestionControl {
 pub struct PyFlow(Flow);
 
 fields! {
-    PyFlow, |s| format!("<anabranch.Flow {}: cwnd {:.0}, ssthresh {:.0}>", s.id.0, s.cwnd, s.ssthresh);
+    PyFlow, |s| {
+        let (cwnd, ssthresh) = (s.cwnd.as_f64(), s.ssthresh.as_f64());
+        format!("<anabranch.Flow {}: cwnd {cwnd:.0}, ssthresh {ssthresh:.0}>", s.id.0)
+    };
     /// Id of the subflow: never given twice within a connection.
     id: u16 = |s| s.id.0;
     /// Payload of a full segment [B].
-    mss_bytes: f64 = |s| s.mss;
+    mss_bytes: f64 = |s| s.mss.as_f64();
     /// Congestion window [B].
-    cwnd_bytes: f64 = |s| s.cwnd;
+    cwnd_bytes: f64 = |s| s.cwnd.as_f64();
     /// Slow-start threshold [B]; infinite before the first loss.
-    ssthresh_bytes: f64 = |s| s.ssthresh;
+    ssthresh_bytes: f64 = |s| s.ssthresh.as_f64();
     /// Smoothed round-trip time [s] (RFC 6298); None before the first sample.
     srtt_s: Option<f64> = |s| s.srtt.map(Duration::as_secs_f64);
     /// In loss recovery: what couples to it takes its ssthresh.

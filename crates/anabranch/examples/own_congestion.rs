@@ -6,18 +6,19 @@
 
 use anabranch::policy::congestion::{Flow, WindowBased};
 use anabranch::prelude::*;
+use anabranch::units::Window;
 use std::sync::Arc;
 
-/// Additive increase, multiplicative decrease by 0.7; windows are in bytes.
+/// Additive increase, multiplicative decrease by 0.7.
 struct Gentle;
 
 impl WindowBased for Gentle {
-    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
-        acked * flows[on].mss / flows[on].cwnd
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
+        acked.scaled(flows[on].segment(), flows[on].cwnd)
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, _on: usize, in_flight: f64, _flows: &[Flow]) -> f64 {
-        0.7 * in_flight
+    fn on_fast_retransmit(&mut self, _now: Instant, _on: usize, in_flight: Window, _flows: &[Flow]) -> Window {
+        in_flight * 0.7
     }
 }
 

@@ -3,6 +3,7 @@
 //! ## Where to go on
 //!
 //! - [`Instant`], [`Duration`], [`Bytes`] and [`Rate`] are quantities; [`quantity`] reads them as people write them.
+//! - [`Window`] is an amount of data with its fraction, for congestion control.
 //! - [`Dsn`] and [`SubflowSeq`] are the sequence numbers of the two levels of MPTCP; they wrap.
 //! - [`Key`], [`Token`] and [`Nonce`] belong to its handshakes, with the HMACs over them ([`join_hmac`]).
 //! - [`Seed`] gives each random element a [`Stream`] of its own; [`Entropy`] is for real networks.
@@ -22,6 +23,7 @@ pub mod statistic;
 mod stream;
 mod text;
 mod time;
+mod window;
 
 pub use bytes::Bytes;
 pub use entropy::{Entropy, Secret};
@@ -32,3 +34,4 @@ pub use seq::{Dsn, SubflowSeq};
 pub use stream::{Seed, Stream};
 pub use text::{hex, nearest, suggest};
 pub use time::{Duration, Instant};
+pub use window::Window;

@@ -1,6 +1,6 @@
 //! Input of congestion control at an ACK, and its answer beside growth.
 
-use anabranch_units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate, Window};
 
 /// Effects of one ACK on a subflow.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,11 +49,11 @@ pub struct RateSample {
 
 /// Window and threshold, set by an algorithm itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Window {
-    /// Congestion window \[bytes\].
-    pub cwnd: f64,
-    /// Slow-start threshold \[bytes\].
-    pub ssthresh: f64,
+pub struct WindowUpdate {
+    /// Congestion window.
+    pub cwnd: Window,
+    /// Slow-start threshold.
+    pub ssthresh: Window,
 }
 
 /// Path model of a model-based congestion control.

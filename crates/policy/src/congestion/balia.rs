@@ -15,7 +15,7 @@
 
 use super::coupled::{LISA, alone, linked, members};
 use super::{CongestionControl, Entry, Flow, WindowBased};
-use anabranch_units::Instant;
+use anabranch_units::{Instant, Window};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -39,21 +39,21 @@ fn terms(on: usize, flows: &[Flow]) -> Option<(f64, f64, f64)> {
         best = best.max(member.rate());
         rates += member.rate();
     }
-    let member = members(flows).find(|member| member.on == on).filter(|member| member.window > 0.0)?;
+    let member = members(flows).find(|member| member.on == on).filter(|member| member.window.is_positive())?;
     Some((member.rate() / member.rtt, rates, best / member.rate()))
 }
 
 impl WindowBased for Balia {
-    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
         let flow = &flows[on];
         let Some((steepness, rates, alpha)) = terms(on, flows) else {
             return alone(flow, acked);
         };
         let coupled = steepness / (rates * rates) * (1.0 + alpha) / 2.0 * (4.0 + alpha) / 5.0;
-        acked * flow.mss * coupled // Eq. (1)
+        Window::new(acked.as_f64() * flow.mss.as_f64() * coupled) // Eq. (1), multiplied from the left
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         let alpha = terms(on, flows).map_or(1.0, |(_, _, alpha)| alpha);
         in_flight - in_flight / 2.0 * alpha.min(MOST_OF_HALF) // Eq. (2)
     }
@@ -66,7 +66,7 @@ const MOST_OF_HALF: f64 = 1.5;
 mod tests {
     use super::*;
     use crate::congestion::FlowKey;
-    use anabranch_units::{Duration, SubflowId};
+    use anabranch_units::{Bytes, Duration, SubflowId};
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(id: u16, cwnd: f64, rtt_ms: u64) -> Flow {
@@ -74,17 +74,21 @@ mod tests {
         Flow {
             id: SubflowId(id),
             key: FlowKey::nth(id),
-            mss: 1.0,
-            cwnd,
-            ssthresh: 1.0,
+            mss: Bytes::new(1),
+            cwnd: Window::new(cwnd),
+            ssthresh: Window::new(1.0),
             srtt,
             recovering: false,
             counted: true,
         }
     }
 
-    fn balia() -> Balia {
-        Balia
+    fn growth(on: usize, acked: f64, flows: &[Flow]) -> f64 {
+        Balia.avoidance(Instant::ZERO, on, Window::new(acked), flows).as_f64()
+    }
+
+    fn loss(on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+        Balia.on_fast_retransmit(Instant::ZERO, on, Window::new(in_flight), flows).as_f64()
     }
 
     /// Vectors of an independent script, to six digits.
@@ -93,9 +97,9 @@ mod tests {
         let flows = [flow(0, 10.0, 10), flow(1, 20.0, 100)];
         for (on, alpha, increment, decrease) in [(0, 1.0, 0.069444, 5.0), (1, 5.0, 0.0075, 15.0)] {
             assert!((terms(on, &flows).expect("it counts").2 - alpha).abs() < 1e-12);
-            assert!((balia().avoidance(Instant::ZERO, on, 1.0, &flows) - increment).abs() < 5e-7);
-            let left = balia().on_fast_retransmit(Instant::ZERO, on, flows[on].cwnd, &flows);
-            assert!((flows[on].cwnd - left - decrease).abs() < 1e-12, "{on}");
+            assert!((growth(on, 1.0, &flows) - increment).abs() < 5e-7);
+            let left = loss(on, flows[on].cwnd.as_f64(), &flows);
+            assert!((flows[on].cwnd.as_f64() - left - decrease).abs() < 1e-12, "{on}");
         }
     }
 
@@ -104,8 +108,8 @@ mod tests {
     fn agrees_with_the_form_of_the_kernel() {
         let flows = [flow(0, 12.0, 20), flow(1, 30.0, 60), flow(2, 7.0, 35)];
         for (on, increment, left) in [(0, 0.0177514793, 6.0), (1, 0.0056410256, 12.0), (2, 0.0094674556, 1.75)] {
-            let got = balia().avoidance(Instant::ZERO, on, 1.0, &flows);
-            let kept = balia().on_fast_retransmit(Instant::ZERO, on, flows[on].cwnd, &flows);
+            let got = growth(on, 1.0, &flows);
+            let kept = loss(on, flows[on].cwnd.as_f64(), &flows);
             assert!((got - increment).abs() < 1e-9 && (kept - left).abs() < 1e-9, "{on}: {got} {kept}");
         }
     }
@@ -114,23 +118,23 @@ mod tests {
     fn one_subflow_is_reno() {
         let flows = [flow(0, 10.0, 30), Flow { counted: false, ..flow(1, 50.0, 10) }];
         for (on, increment) in [(0, 0.1), (1, 0.02)] {
-            assert!((balia().avoidance(Instant::ZERO, on, 1.0, &flows) - increment).abs() < 1e-12);
-            assert_eq!(balia().on_fast_retransmit(Instant::ZERO, on, 30.0, &flows), 15.0);
+            assert!((growth(on, 1.0, &flows) - increment).abs() < 1e-12);
+            assert_eq!(loss(on, 30.0, &flows), 15.0);
         }
     }
 
     #[test]
     fn a_recovering_subflow_counts_with_its_ssthresh() {
-        let flows = [flow(0, 10.0, 10), Flow { ssthresh: 20.0, recovering: true, ..flow(1, 3.0, 100) }];
-        assert!((balia().avoidance(Instant::ZERO, 0, 1.0, &flows) - 0.069444).abs() < 5e-7);
+        let flows = [flow(0, 10.0, 10), Flow { ssthresh: Window::new(20.0), recovering: true, ..flow(1, 3.0, 100) }];
+        assert!((growth(0, 1.0, &flows) - 0.069444).abs() < 5e-7);
     }
 
     /// Twice the bytes in twice the segment size are the same window.
     #[test]
     fn unequal_segments_are_summed_in_bytes() {
         let equal = [flow(0, 10.0, 10), flow(1, 20.0, 100)];
-        let unequal = [Flow { mss: 2.0, ..flow(0, 10.0, 10) }, flow(1, 20.0, 100)];
-        let growth = |flows: &[Flow], on: usize| balia().avoidance(Instant::ZERO, on, flows[on].mss, flows);
+        let unequal = [Flow { mss: Bytes::new(2), ..flow(0, 10.0, 10) }, flow(1, 20.0, 100)];
+        let growth = |flows: &[Flow], on: usize| growth(on, flows[on].mss.as_f64(), flows);
         assert!((growth(&unequal, 0) / growth(&equal, 0) - 4.0).abs() < 1e-12); // twice the bytes, each worth twice
         assert_eq!(growth(&unequal, 1), growth(&equal, 1));
     }

@@ -127,8 +127,8 @@ proptest! {
                 apply(&mut other, now, id, step);
                 prop_assert_eq!(one.flows(), other.flows(), "{}: two instances differ", entry.name);
                 for flow in one.flows() {
-                    prop_assert!(flow.cwnd.is_finite() && flow.cwnd >= flow.mss, "{}: {:?}", entry.name, flow);
-                    prop_assert!(flow.ssthresh >= 2.0 * flow.mss, "{}: {:?}", entry.name, flow);
+                    prop_assert!(flow.cwnd.is_finite() && flow.cwnd >= flow.segment(), "{}: {:?}", entry.name, flow);
+                    prop_assert!(flow.ssthresh >= flow.segments(2.0), "{}: {:?}", entry.name, flow);
                     let model = one.model(flow.id, Some(Duration::from_millis(1)));
                     prop_assert_eq!(model, other.model(flow.id, Some(Duration::from_millis(1))));
                     prop_assert_eq!(model.is_some(), one.is_model_based());

@@ -14,9 +14,9 @@ use super::hystart_plus_plus::PlusPlus;
 use super::lisa::credit;
 use super::prr::Reduction;
 use super::rules::{LossResponse, Rules};
-use super::{Ack, CongestionControl, Flow, FlowKey, Model, Window};
+use super::{Ack, CongestionControl, Flow, FlowKey, Model, WindowUpdate};
 use crate::registry::Built;
-use anabranch_units::{Bytes, Duration, Instant, SubflowId};
+use anabranch_units::{Bytes, Duration, Instant, SubflowId, Window};
 
 /// The congestion windows of one connection.
 pub struct Controller {
@@ -32,8 +32,8 @@ pub struct Controller {
 /// History of a flow.
 #[derive(Clone, Copy, Default)]
 struct Past {
-    /// The largest window \[bytes\] just before any loss so far.
-    cwnd_at_loss: Option<f64>,
+    /// The largest window just before any loss so far.
+    cwnd_at_loss: Option<Window>,
     /// State before the latest reduction, while it can be undone.
     undo: Option<Undo>,
     /// Between a timeout and the acknowledgment of all that was in flight then.
@@ -41,7 +41,7 @@ struct Past {
     /// The latest ACK found the window in full use.
     cwnd_limited: bool,
     /// Bytes whose acknowledgment earns nothing in slow start, since as many were given away (LISA).
-    given: f64,
+    given: Window,
     /// HyStart's view of the ACKs.
     watch: Watch,
     /// HyStart++'s view of them.
@@ -52,9 +52,9 @@ struct Past {
 
 #[derive(Clone, Copy)]
 struct Undo {
-    cwnd: f64,
-    ssthresh: f64,
-    cwnd_at_loss: Option<f64>,
+    cwnd: Window,
+    ssthresh: Window,
+    cwnd_at_loss: Option<Window>,
 }
 
 impl Controller {
@@ -78,8 +78,8 @@ impl Controller {
         let Err(at) = self.flows.binary_search_by_key(&id, |flow| flow.id) else {
             return;
         };
-        let mss = mss.as_f64().max(1.0);
-        let mut cwnd = self.rules.initial_window.bytes(mss).min(self.rules.limit(mss));
+        let mss = mss.max(Bytes::new(1));
+        let mut cwnd = self.rules.initial_window.window(mss).min(self.rules.limit(mss));
         if self.algorithm.capabilities.linked_slow_start {
             cwnd = self.take_credit(mss, cwnd);
         }
@@ -97,7 +97,7 @@ impl Controller {
     pub fn set_threshold(&mut self, id: SubflowId, threshold: Bytes) {
         if let Some(on) = self.find(id).filter(|_| !self.algorithm.is_model_based()) {
             let flow = &mut self.flows[on];
-            flow.set_threshold(threshold.as_f64().max(flow.cwnd));
+            flow.set_threshold(Window::from(threshold).max(flow.cwnd));
         }
     }
 
@@ -105,8 +105,8 @@ impl Controller {
     pub fn set_mss(&mut self, id: SubflowId, mss: Bytes) {
         if let Some(on) = self.find(id) {
             let flow = &mut self.flows[on];
-            flow.mss = mss.as_f64().max(1.0);
-            flow.cwnd = flow.cwnd.max(flow.mss);
+            flow.mss = mss.max(Bytes::new(1));
+            flow.cwnd = flow.cwnd.max(flow.segment());
         }
     }
 
@@ -128,18 +128,18 @@ impl Controller {
 
     /// The congestion window, rounded down to the byte; zero for an unknown subflow.
     pub fn cwnd(&self, id: SubflowId) -> Bytes {
-        self.find(id).map_or(Bytes::ZERO, |on| Bytes::new(self.flows[on].cwnd as u64))
+        self.find(id).map_or(Bytes::ZERO, |on| self.flows[on].cwnd.whole())
     }
 
     /// The slow-start threshold, rounded down to the byte; `None` before the first loss.
     pub fn ssthresh(&self, id: SubflowId) -> Option<Bytes> {
         let ssthresh = self.flows[self.find(id)?].ssthresh;
-        ssthresh.is_finite().then_some(Bytes::new(ssthresh as u64))
+        ssthresh.is_finite().then_some(ssthresh.whole())
     }
 
     /// The largest congestion window just before any loss so far; `None` before the first.
     pub fn cwnd_at_loss(&self, id: SubflowId) -> Option<Bytes> {
-        self.pasts[self.find(id)?].cwnd_at_loss.map(|cwnd| Bytes::new(cwnd as u64))
+        self.pasts[self.find(id)?].cwnd_at_loss.map(Window::whole)
     }
 
     /// Window, threshold and the largest window at a loss, as the three methods above give them.
@@ -147,8 +147,7 @@ impl Controller {
     pub fn windows(&self, id: SubflowId) -> (Bytes, Option<Bytes>, Option<Bytes>) {
         let Some(on) = self.find(id) else { return (Bytes::ZERO, None, None) };
         let Flow { cwnd, ssthresh, .. } = self.flows[on];
-        let bytes = |window: f64| Bytes::new(window as u64);
-        (bytes(cwnd), ssthresh.is_finite().then(|| bytes(ssthresh)), self.pasts[on].cwnd_at_loss.map(bytes))
+        (cwnd.whole(), ssthresh.is_finite().then(|| ssthresh.whole()), self.pasts[on].cwnd_at_loss.map(Window::whole))
     }
 
     /// All subflows in the order of their ids.
@@ -183,7 +182,7 @@ impl Controller {
             CongestionControl::WindowBased(algorithm) => algorithm.on_ack(now, on, ack, &self.flows),
             CongestionControl::ModelBased(algorithm) => {
                 let cwnd = algorithm.on_ack(now, &self.flows[on], ack);
-                return self.set(on, Window { cwnd, ssthresh: f64::INFINITY }, true);
+                return self.set(on, WindowUpdate { cwnd, ssthresh: Window::INFINITE }, true);
             }
         };
         if let Some(window) = answer.filter(|_| !repairing) {
@@ -200,16 +199,16 @@ impl Controller {
 
         let (flow, past) = (&mut self.flows[on], &mut self.pasts[on]);
         let limit = self.rules.limit(flow.mss);
-        let mut acked = ack.acked.as_f64();
+        let mut acked = Window::from(ack.acked);
         if flow.cwnd < flow.ssthresh {
             let given = past.given.min(acked);
             past.given -= given;
             acked -= given;
-            let counted = acked.min(self.rules.counted(past.after_rto) * flow.mss) / past.plus_plus.divisor();
+            let counted = acked.min(flow.segments(self.rules.counted(past.after_rto))) / past.plus_plus.divisor();
             let growth = counted.min(flow.ssthresh - flow.cwnd);
             flow.cwnd = (flow.cwnd + growth).min(limit);
             acked = counted - growth;
-            if flow.cwnd < flow.ssthresh || acked <= 0.0 {
+            if flow.cwnd < flow.ssthresh || !acked.is_positive() {
                 return;
             }
         }
@@ -218,7 +217,7 @@ impl Controller {
         let growth = algorithm.avoidance(now, on, acked, &self.flows);
         let flow = &mut self.flows[on];
         if growth.is_finite() {
-            flow.cwnd = (flow.cwnd + growth).min(limit).max(flow.mss);
+            flow.cwnd = (flow.cwnd + growth).min(limit).max(flow.segment());
         }
     }
 
@@ -226,8 +225,8 @@ impl Controller {
     fn reduce(&mut self, on: usize, ack: &Ack) {
         let (flow, past) = (&mut self.flows[on], &mut self.pasts[on]);
         if let Some(reduction) = past.reduction.as_mut() {
-            let window = reduction.window(ack.acked.as_f64(), ack.in_flight.as_f64(), flow.ssthresh, flow.mss);
-            flow.cwnd = window.min(self.rules.limit(flow.mss)).max(flow.mss);
+            let window = reduction.window(ack.acked.into(), ack.in_flight.into(), flow.ssthresh, flow.segment());
+            flow.cwnd = window.min(self.rules.limit(flow.mss)).max(flow.segment());
         }
     }
 
@@ -240,7 +239,7 @@ impl Controller {
             Some(HyStart::PlusPlus) => past.plus_plus.ends_slow_start(ack, in_slow_start),
             Some(_) if !self.algorithm.capabilities.hystart => false,
             Some(rule) => {
-                let armed = in_slow_start && flow.cwnd >= LOW_WINDOW * flow.mss;
+                let armed = in_slow_start && flow.cwnd >= flow.segments(LOW_WINDOW);
                 past.watch.ends_slow_start(now, ack, rule, armed)
             }
         };
@@ -256,23 +255,20 @@ impl Controller {
             && let Some(on) = self.find(id)
             && let Some(reduction) = &mut self.pasts[on].reduction
         {
-            reduction.on_sent(bytes.as_f64());
+            reduction.on_sent(bytes);
         }
     }
 
-    /// Applies an algorithm's answer to an ACK, within bounds. Ignores NaN.
-    fn set(&mut self, on: usize, window: Window, may_grow: bool) {
+    /// Applies an algorithm's answer to an ACK, within bounds.
+    fn set(&mut self, on: usize, window: WindowUpdate, may_grow: bool) {
         let flow = &mut self.flows[on];
-        if window.cwnd.is_nan() || window.ssthresh.is_nan() {
-            return;
-        }
         let most = if may_grow { self.rules.limit(flow.mss) } else { flow.cwnd };
-        flow.cwnd = window.cwnd.min(most).min(LARGEST).max(flow.mss);
+        flow.cwnd = window.cwnd.min(most).min(LARGEST).max(flow.segment());
         flow.set_threshold(window.ssthresh);
     }
 
-    /// LISA: the first window \[bytes\] of a joining subflow, taken from the one that has most.
-    fn take_credit(&mut self, mss: f64, initial: f64) -> f64 {
+    /// LISA: the first window of a joining subflow, taken from the one that has most.
+    fn take_credit(&mut self, mss: Bytes, initial: Window) -> Window {
         let in_slow_start = |on: usize| {
             let (flow, past) = (&self.flows[on], &self.pasts[on]);
             flow.counted && flow.cwnd < flow.ssthresh && !flow.recovering && !past.after_rto
@@ -280,7 +276,7 @@ impl Controller {
         let credit = credit(&self.flows, in_slow_start, mss, initial);
         if let Some(giver) = credit.giver {
             let (flow, past) = (&mut self.flows[giver], &mut self.pasts[giver]);
-            flow.cwnd = (flow.cwnd - credit.window).max(flow.mss);
+            flow.cwnd = (flow.cwnd - credit.window).max(flow.segment());
             past.given += credit.window;
         }
         credit.window
@@ -305,11 +301,11 @@ impl Controller {
         };
         let flow = &mut self.flows[on];
         if let Some(ssthresh) = ssthresh {
-            flow.fall_to(if self.rules.loss_response == LossResponse::Halve { 0.0 } else { ssthresh });
+            flow.fall_to(if self.rules.loss_response == LossResponse::Halve { Window::ZERO } else { ssthresh });
             self.pasts[on].reduction = self.rules.prr.then(|| Reduction::new(flow.cwnd));
             flow.cwnd = match self.rules.loss_response {
                 LossResponse::Standard | LossResponse::Linux => flow.cwnd.min(flow.ssthresh),
-                LossResponse::Halve => (flow.cwnd / 2.0).max(flow.mss),
+                LossResponse::Halve => (flow.cwnd / 2.0).max(flow.segment()),
             };
         }
         flow.recovering = true;
@@ -349,11 +345,11 @@ impl Controller {
         }
         let flow = &mut self.flows[on];
         if self.rules.loss_response == LossResponse::Halve && !self.algorithm.is_model_based() {
-            flow.fall_to(0.0);
-            (flow.cwnd, flow.recovering) = ((flow.cwnd / 2.0).max(flow.mss), false);
+            flow.fall_to(Window::ZERO);
+            (flow.cwnd, flow.recovering) = ((flow.cwnd / 2.0).max(flow.segment()), false);
             return;
         }
-        flow.cwnd = flow.mss;
+        flow.cwnd = flow.segment();
         flow.recovering = false;
         let past = &mut self.pasts[on];
         (past.after_rto, past.reduction) = (true, None);
@@ -395,7 +391,7 @@ impl Controller {
         if self.rules.idle_restart {
             let restarted = self.restarted(on, idle, rto);
             let flow = &mut self.flows[on];
-            flow.ssthresh = flow.ssthresh.max(0.75 * flow.cwnd);
+            flow.ssthresh = flow.ssthresh.max(flow.cwnd * 0.75);
             flow.cwnd = restarted;
             self.pasts[on].undo = None;
         }
@@ -411,15 +407,15 @@ impl Controller {
                     && !self.flows[on].recovering
                     && idle > rto =>
             {
-                Bytes::new(self.restarted(on, idle, rto) as u64)
+                self.restarted(on, idle, rto).whole()
             }
             _ => self.cwnd(id),
         }
     }
 
-    fn restarted(&self, on: usize, idle: Duration, rto: Duration) -> f64 {
+    fn restarted(&self, on: usize, idle: Duration, rto: Duration) -> Window {
         let flow = &self.flows[on];
-        let restart = self.rules.initial_window.bytes(flow.mss).min(flow.cwnd);
+        let restart = self.rules.initial_window.window(flow.mss).min(flow.cwnd);
         let (mut cwnd, mut left) = (flow.cwnd, idle.saturating_sub(rto));
         while !left.is_zero() && cwnd > restart {
             cwnd /= 2.0;
@@ -441,7 +437,7 @@ impl Controller {
         if flow.cwnd >= flow.ssthresh {
             flow.set_threshold(flow.ssthresh / 2.0);
         }
-        flow.cwnd = (flow.cwnd / 2.0).max(flow.mss);
+        flow.cwnd = (flow.cwnd / 2.0).max(flow.segment());
         self.pasts[on].undo = None;
         self.algorithm.on_reset(now, on, &self.flows);
     }
@@ -451,16 +447,16 @@ impl Controller {
     }
 
     /// Remembers what there was, and says how many bytes the reduction starts from.
-    fn begin_reduction(&mut self, on: usize, in_flight: Bytes) -> f64 {
+    fn begin_reduction(&mut self, on: usize, in_flight: Bytes) -> Window {
         let (flow, past) = (&self.flows[on], &mut self.pasts[on]);
         past.undo = Some(Undo { cwnd: flow.cwnd, ssthresh: flow.ssthresh, cwnd_at_loss: past.cwnd_at_loss });
         past.cwnd_at_loss = Some(past.cwnd_at_loss.map_or(flow.cwnd, |most| most.max(flow.cwnd)));
         past.after_rto = false;
-        past.given = 0.0;
+        past.given = Window::ZERO;
         let window_counts = past.cwnd_limited || self.rules.loss_response == LossResponse::Linux;
-        if window_counts { flow.cwnd } else { in_flight.as_f64().min(flow.cwnd) }
+        if window_counts { flow.cwnd } else { Window::from(in_flight).min(flow.cwnd) }
     }
 }
 
-/// No window is larger, whatever an algorithm says \[bytes\].
-const LARGEST: f64 = 1e15;
+/// No window is larger, whatever an algorithm says.
+const LARGEST: Window = Window::new(1e15);

@@ -2,14 +2,15 @@
 
 use super::{Capabilities, Flow};
 use crate::registry::{Flag, Params, flag};
+use anabranch_units::Window;
 
 /// A subflow that counts. Rates and their powers are in bytes per nanosecond: the unit of time cancels in every use.
 #[derive(Clone, Copy)]
 pub(super) struct Member {
     /// Its place among the flows.
     pub(super) on: usize,
-    /// Its window \[bytes\], as [`window`] says.
-    pub(super) window: f64,
+    /// Its window, as [`window`] says.
+    pub(super) window: Window,
     /// Smoothed round-trip time \[ns\].
     pub(super) rtt: f64,
 }
@@ -17,7 +18,7 @@ pub(super) struct Member {
 impl Member {
     /// Window per round trip.
     pub(super) fn rate(&self) -> f64 {
-        self.window / self.rtt
+        self.window.as_f64() / self.rtt
     }
 }
 
@@ -30,14 +31,14 @@ pub(super) fn members(flows: &[Flow]) -> impl Iterator<Item = Member> + Clone + 
     })
 }
 
-/// The window others couple to \[bytes\]: in recovery it is the threshold.
-pub(super) fn window(flow: &Flow) -> f64 {
+/// The window others couple to: in recovery it is the threshold.
+pub(super) fn window(flow: &Flow) -> Window {
     if flow.recovering && flow.ssthresh.is_finite() { flow.ssthresh } else { flow.cwnd }
 }
 
-/// Growth of NewReno \[bytes\]: a subflow outside the sums is uncoupled.
-pub(super) fn alone(flow: &Flow, acked: f64) -> f64 {
-    acked * flow.mss / flow.cwnd
+/// Growth of NewReno: a subflow outside the sums is uncoupled.
+pub(super) fn alone(flow: &Flow, acked: Window) -> Window {
+    acked.scaled(flow.segment(), flow.cwnd)
 }
 
 /// Capabilities of a coupled algorithm: linked slow start if [`LISA`] is set.

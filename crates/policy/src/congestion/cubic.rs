@@ -15,7 +15,7 @@
 
 use super::{Capabilities, CongestionControl, Entry, Flow, PerFlow, WindowBased};
 use crate::registry::{Flag, Number, flag, number};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, Window};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -82,7 +82,7 @@ impl Cubic {
 
     /// Notes a reduction of the window of `flow` (§4.6, §4.7).
     fn reduce(&mut self, flow: &Flow) -> &mut Memory {
-        let (cwnd, curve) = (flow.cwnd / flow.mss, self.curves.of(flow));
+        let (cwnd, curve) = (flow.cwnd_segments(), self.curves.of(flow));
         let shrinking = self.fast_convergence && cwnd < curve.now.w_max;
         let w_max = if shrinking { cwnd * (1.0 + self.beta) / 2.0 } else { cwnd };
         curve.before = curve.now;
@@ -98,9 +98,9 @@ impl Default for Cubic {
 }
 
 impl WindowBased for Cubic {
-    fn avoidance(&mut self, now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+    fn avoidance(&mut self, now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
         let flow = &flows[on];
-        let (cwnd, acked) = (flow.cwnd / flow.mss, acked / flow.mss);
+        let (cwnd, acked) = (flow.cwnd_segments(), acked.per(flow.segment()));
         let (c, beta) = (self.c, self.beta);
         let memory = &mut self.curves.of(&flows[on]).now;
         if memory.epoch.is_none() {
@@ -124,15 +124,15 @@ impl WindowBased for Cubic {
             let target = at(since + flow.srtt.unwrap_or(Duration::ZERO).as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
             (target - cwnd) / cwnd * acked
         };
-        growth * flow.mss
+        flow.segments(growth)
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         self.reduce(&flows[on]);
         in_flight * self.beta
     }
 
-    fn on_rto(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+    fn on_rto(&mut self, _now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         // The first congestion avoidance after a timeout begins at its plateau (§4.8).
         self.reduce(&flows[on]).w_max = 0.0;
         in_flight * self.beta
@@ -165,7 +165,7 @@ impl WindowBased for Cubic {
 mod tests {
     use super::*;
     use crate::congestion::FlowKey;
-    use anabranch_units::SubflowId;
+    use anabranch_units::{Bytes, SubflowId};
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(cwnd: f64, rtt_ms: u64) -> [Flow; 1] {
@@ -173,9 +173,9 @@ mod tests {
         [Flow {
             id: SubflowId(0),
             key: FlowKey::nth(0),
-            mss: 1.0,
-            cwnd,
-            ssthresh: 1.0,
+            mss: Bytes::new(1),
+            cwnd: Window::new(cwnd),
+            ssthresh: Window::new(1.0),
             srtt,
             recovering: false,
             counted: true,
@@ -194,8 +194,8 @@ mod tests {
     #[test]
     fn follows_the_cubic_function() {
         let mut cubic = Cubic::default();
-        assert_eq!(cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0, 100)), 700.0);
-        cubic.avoidance(at(0.0), 0, 1.0, &flow(700.0, 100)); // the epoch begins
+        assert_eq!(cubic.on_fast_retransmit(at(0.0), 0, Window::new(1000.0), &flow(1000.0, 100)).as_f64(), 700.0);
+        cubic.avoidance(at(0.0), 0, Window::new(1.0), &flow(700.0, 100)); // the epoch begins
         for (t, cwnd, target) in [
             // t [s]  cwnd  W(t + 0.1 s) = 0.4 (t + 0.1 − 9.0856)³ + 1000
             (1.0, 740.0, 796.3037),    // concave
@@ -203,7 +203,7 @@ mod tests {
             (14.0, 1040.0, 1050.4332), // convex
             (30.0, 1100.0, 1650.0),    // far off: at most half the window per round trip
         ] {
-            let growth = cubic.avoidance(at(t), 0, 1.0, &flow(cwnd, 100));
+            let growth = cubic.avoidance(at(t), 0, Window::new(1.0), &flow(cwnd, 100)).as_f64();
             assert!((growth - (target - cwnd) / cwnd).abs() < 1e-6, "at {t} s: {growth}");
         }
     }
@@ -212,12 +212,13 @@ mod tests {
     #[test]
     fn a_small_window_grows_like_reno() {
         let mut cubic = Cubic::default();
-        cubic.on_fast_retransmit(at(0.0), 0, 10.0, &flow(10.0, 10));
+        cubic.on_fast_retransmit(at(0.0), 0, Window::new(10.0), &flow(10.0, 10));
         let mut window = 7.0;
         let mut steps = Vec::new();
         for round in 0..20 {
             let before = window;
-            let growth = cubic.avoidance(at(0.01 * f64::from(round)), 0, window, &flow(window, 10));
+            let growth =
+                cubic.avoidance(at(0.01 * f64::from(round)), 0, Window::new(window), &flow(window, 10)).as_f64();
             window += growth;
             steps.push(window - before);
         }
@@ -230,20 +231,20 @@ mod tests {
     #[test]
     fn fast_convergence_lowers_the_plateau() {
         let mut cubic = Cubic::default();
-        cubic.on_fast_retransmit(at(0.0), 0, 100.0, &flow(100.0, 10));
-        cubic.on_fast_retransmit(at(1.0), 0, 80.0, &flow(80.0, 10));
+        cubic.on_fast_retransmit(at(0.0), 0, Window::new(100.0), &flow(100.0, 10));
+        cubic.on_fast_retransmit(at(1.0), 0, Window::new(80.0), &flow(80.0, 10));
         assert!((curve(&mut cubic).now.w_max - 68.0).abs() < 1e-12); // 80 · 1.7 / 2
         let mut without = Cubic::new(0.4, 0.7, false);
-        without.on_fast_retransmit(at(0.0), 0, 100.0, &flow(100.0, 10));
-        without.on_fast_retransmit(at(1.0), 0, 80.0, &flow(80.0, 10));
+        without.on_fast_retransmit(at(0.0), 0, Window::new(100.0), &flow(100.0, 10));
+        without.on_fast_retransmit(at(1.0), 0, Window::new(80.0), &flow(80.0, 10));
         assert_eq!(curve(&mut without).now.w_max, 80.0);
     }
 
     #[test]
     fn begins_at_the_plateau_after_a_timeout() {
         let mut cubic = Cubic::default();
-        assert!((cubic.on_rto(at(0.0), 0, 1000.0, &flow(1000.0, 100)) - 700.0).abs() < 1e-9);
-        cubic.avoidance(at(5.0), 0, 1.0, &flow(700.0, 100));
+        assert!((cubic.on_rto(at(0.0), 0, Window::new(1000.0), &flow(1000.0, 100)).as_f64() - 700.0).abs() < 1e-9);
+        cubic.avoidance(at(5.0), 0, Window::new(1.0), &flow(700.0, 100));
         let epoch = curve(&mut cubic).now.epoch.expect("congestion avoidance began");
         assert_eq!((epoch.k, curve(&mut cubic).now.w_max), (0.0, 700.0));
     }
@@ -255,12 +256,12 @@ mod tests {
     fn a_timeout_within_a_recovery_forgets_the_plateau_too() {
         for (timeout, growth) in [(true, 0.5302), (false, 96.3037)] {
             let mut cubic = Cubic::default();
-            cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0, 100));
+            cubic.on_fast_retransmit(at(0.0), 0, Window::new(1000.0), &flow(1000.0, 100));
             if timeout {
                 cubic.on_rto_again(at(0.3), 0, &flow(700.0, 100));
             }
-            cubic.avoidance(at(2.0), 0, 1.0, &flow(700.0, 100)); // the epoch begins
-            let grown = cubic.avoidance(at(3.0), 0, 700.0, &flow(700.0, 100));
+            cubic.avoidance(at(2.0), 0, Window::new(1.0), &flow(700.0, 100)); // the epoch begins
+            let grown = cubic.avoidance(at(3.0), 0, Window::new(700.0), &flow(700.0, 100)).as_f64();
             assert!((grown - growth).abs() < 1e-4, "{timeout}: {grown}");
         }
     }
@@ -268,15 +269,15 @@ mod tests {
     #[test]
     fn a_spurious_loss_gives_the_curve_back() {
         let mut cubic = Cubic::default();
-        cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0, 100));
+        cubic.on_fast_retransmit(at(0.0), 0, Window::new(1000.0), &flow(1000.0, 100));
         let mut untouched = cubic.clone();
-        let first = cubic.avoidance(at(1.0), 0, 1.0, &flow(700.0, 100));
-        assert_eq!(first, untouched.avoidance(at(1.0), 0, 1.0, &flow(700.0, 100)));
-        cubic.on_fast_retransmit(at(2.0), 0, 720.0, &flow(720.0, 100));
+        let first = cubic.avoidance(at(1.0), 0, Window::new(1.0), &flow(700.0, 100)).as_f64();
+        assert_eq!(first, untouched.avoidance(at(1.0), 0, Window::new(1.0), &flow(700.0, 100)).as_f64());
+        cubic.on_fast_retransmit(at(2.0), 0, Window::new(720.0), &flow(720.0, 100));
         cubic.on_spurious(at(2.1), 0, &flow(720.0, 100));
         let (restored, expected) = (
-            cubic.avoidance(at(3.0), 0, 1.0, &flow(720.0, 100)),
-            untouched.avoidance(at(3.0), 0, 1.0, &flow(720.0, 100)),
+            cubic.avoidance(at(3.0), 0, Window::new(1.0), &flow(720.0, 100)).as_f64(),
+            untouched.avoidance(at(3.0), 0, Window::new(1.0), &flow(720.0, 100)).as_f64(),
         );
         assert_eq!(restored, expected);
     }
@@ -285,13 +286,13 @@ mod tests {
     fn time_without_limit_does_not_count() {
         let (mut paused, mut steady) = (Cubic::default(), Cubic::default());
         for cubic in [&mut paused, &mut steady] {
-            cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0, 100));
-            cubic.avoidance(at(0.0), 0, 1.0, &flow(700.0, 100));
+            cubic.on_fast_retransmit(at(0.0), 0, Window::new(1000.0), &flow(1000.0, 100));
+            cubic.avoidance(at(0.0), 0, Window::new(1.0), &flow(700.0, 100));
         }
         paused.on_unlimited(at(60.0), 0, &flow(700.0, 100));
         let (after, without) = (
-            paused.avoidance(at(61.0), 0, 1.0, &flow(700.0, 100)),
-            steady.avoidance(at(1.0), 0, 1.0, &flow(700.0, 100)),
+            paused.avoidance(at(61.0), 0, Window::new(1.0), &flow(700.0, 100)).as_f64(),
+            steady.avoidance(at(1.0), 0, Window::new(1.0), &flow(700.0, 100)).as_f64(),
         );
         assert_eq!(after, without);
     }

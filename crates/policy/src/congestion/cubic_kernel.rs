@@ -19,8 +19,8 @@
 //! Differences: time is exact, where Linux counts jiffies and evaluates the function once in each; the cube root is
 //! exact.
 
-use super::{Ack, Capabilities, CongestionControl, Entry, Flow, PerFlow, WindowBased};
-use anabranch_units::{Duration, Instant};
+use super::{Ack, Capabilities, CongestionControl, Entry, Flow, PerFlow, WindowBased, WindowUpdate};
+use anabranch_units::{Duration, Instant, Window};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -103,7 +103,7 @@ impl Epoch {
 }
 
 impl WindowBased for CubicKernel {
-    fn on_ack(&mut self, now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<super::Window> {
+    fn on_ack(&mut self, now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<WindowUpdate> {
         let curve = self.curves.of(&flows[on]);
         curve.latest = now;
         // Samples of just after a recovery are not trusted.
@@ -114,9 +114,9 @@ impl WindowBased for CubicKernel {
         None
     }
 
-    fn avoidance(&mut self, now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+    fn avoidance(&mut self, now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
         let (flow, curve) = (&flows[on], self.curves.of(&flows[on]));
-        let (cwnd, acked) = ((flow.cwnd / flow.mss).floor().max(1.0), acked / flow.mss);
+        let (cwnd, acked) = (flow.cwnd_segments().floor().max(1.0), acked.per(flow.segment()));
         let w_max = curve.w_max;
         let epoch = curve.epoch.get_or_insert_with(|| Epoch::new(now, cwnd, w_max));
         epoch.acked += acked;
@@ -129,18 +129,18 @@ impl WindowBased for CubicKernel {
         curve.credit += acked;
         let earned = (curve.credit / epoch.cnt).floor();
         curve.credit -= earned * epoch.cnt;
-        (grown + earned) * flow.mss
+        flow.segments(grown + earned)
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, _in_flight: f64, flows: &[Flow]) -> f64 {
-        let cwnd = (flows[on].cwnd / flows[on].mss).floor();
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, _in_flight: Window, flows: &[Flow]) -> Window {
+        let cwnd = flows[on].cwnd_segments().floor();
         let curve = self.curves.of(&flows[on]);
         curve.w_max = if cwnd < curve.w_max { (cwnd * (1024.0 + BETA) / 2048.0).floor() } else { cwnd };
         (curve.epoch, curve.credit) = (None, 0.0);
-        (cwnd * BETA / 1024.0).floor().max(2.0) * flows[on].mss
+        flows[on].segments((cwnd * BETA / 1024.0).floor().max(2.0))
     }
 
-    fn on_rto(&mut self, now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+    fn on_rto(&mut self, now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         let ssthresh = self.on_fast_retransmit(now, on, in_flight, flows);
         self.on_rto_again(now, on, flows);
         ssthresh
@@ -182,7 +182,7 @@ const UNTRUSTED: Duration = Duration::from_secs(1);
 mod tests {
     use super::*;
     use crate::congestion::FlowKey;
-    use anabranch_units::SubflowId;
+    use anabranch_units::{Bytes, SubflowId};
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(cwnd: f64) -> [Flow; 1] {
@@ -190,9 +190,9 @@ mod tests {
         [Flow {
             id: SubflowId(0),
             key: FlowKey::nth(0),
-            mss: 1.0,
-            cwnd,
-            ssthresh: 1.0,
+            mss: Bytes::new(1),
+            cwnd: Window::new(cwnd),
+            ssthresh: Window::new(1.0),
             srtt,
             recovering: false,
             counted: true,
@@ -215,7 +215,7 @@ mod tests {
             let acks = (cwnd / 2.0).ceil();
             for _ in 0..acks as u32 {
                 now += rtt / acks;
-                cwnd += cubic.avoidance(at(now), 0, 2.0, &flow(cwnd));
+                cwnd += cubic.avoidance(at(now), 0, Window::new(2.0), &flow(cwnd)).as_f64();
             }
             windows.push(cwnd);
         }
@@ -232,7 +232,10 @@ mod tests {
             (2.0, 2.0),
         ] {
             // Whatever is in flight.
-            assert_eq!(CubicKernel::default().on_fast_retransmit(at(0.0), 0, 3.0, &flow(cwnd)), ssthresh);
+            assert_eq!(
+                CubicKernel::default().on_fast_retransmit(at(0.0), 0, Window::new(3.0), &flow(cwnd)).as_f64(),
+                ssthresh
+            );
         }
     }
 
@@ -243,7 +246,7 @@ mod tests {
     fn a_small_window_grows_at_one_pace() {
         let mut cubic = CubicKernel::default();
         cubic.on_ack(at(0.0), 0, &Ack { rtt: Some(Duration::from_millis(20)), ..Ack::default() }, &flow(14.0));
-        cubic.on_fast_retransmit(at(0.0), 0, 14.0, &flow(14.0));
+        cubic.on_fast_retransmit(at(0.0), 0, Window::new(14.0), &flow(14.0));
         let windows = rounds(&mut cubic, 9.0, 0.0226, 18);
         let reached = |window: u32| windows.iter().position(|now| *now >= window.into()).expect("it grows") + 1;
         assert_eq!([10, 11, 12, 13, 14, 15, 16, 17].map(reached), [1, 4, 6, 8, 11, 12, 14, 16], "{windows:?}");
@@ -255,7 +258,7 @@ mod tests {
         let mut untried = CubicKernel::default();
         assert_eq!(rounds(&mut untried, 200.0, 0.022, 1), [210.0]);
         let mut tried = CubicKernel::default();
-        tried.on_fast_retransmit(at(0.0), 0, 200.0, &flow(200.0));
+        tried.on_fast_retransmit(at(0.0), 0, Window::new(200.0), &flow(200.0));
         assert!(rounds(&mut tried, 199.0, 0.022, 1)[0] < 202.0);
         // A timeout forgets that, within a recovery too.
         tried.on_rto_again(at(1.0), 0, &flow(200.0));
@@ -268,15 +271,15 @@ mod tests {
     fn follows_the_cubic_function() {
         let mut cubic = CubicKernel::default();
         cubic.on_ack(at(0.0), 0, &Ack { rtt: Some(Duration::from_millis(20)), ..Ack::default() }, &flow(1000.0));
-        assert_eq!(cubic.on_fast_retransmit(at(0.0), 0, 1000.0, &flow(1000.0)), 700.0);
-        cubic.avoidance(at(0.0), 0, 1.0, &flow(700.0));
-        cubic.avoidance(at(4.0), 0, 1.0, &flow(940.0));
+        assert_eq!(cubic.on_fast_retransmit(at(0.0), 0, Window::new(1000.0), &flow(1000.0)).as_f64(), 700.0);
+        cubic.avoidance(at(0.0), 0, Window::new(1.0), &flow(700.0));
+        cubic.avoidance(at(4.0), 0, Window::new(1.0), &flow(940.0));
         let epoch = curve(&mut cubic).epoch.expect("congestion avoidance began");
         assert!((epoch.k - 9.083).abs() < 1e-3, "{}", epoch.k);
         assert_eq!(epoch.cnt, 104.0);
         // It is looked at again when the window moves or 1/32 s has passed.
         for (t, cwnd, cnt) in [(4.031, 940.0, 104.0), (4.031, 942.0, 134.0), (6.0, 942.0, 20.0)] {
-            cubic.avoidance(at(t), 0, 1.0, &flow(cwnd));
+            cubic.avoidance(at(t), 0, Window::new(1.0), &flow(cwnd));
             assert_eq!(curve(&mut cubic).epoch.expect("it goes on").cnt, cnt, "{t} s, {cwnd}");
         }
     }
@@ -284,8 +287,8 @@ mod tests {
     #[test]
     fn fast_convergence_lowers_the_plateau_and_an_undo_does_not_raise_it() {
         let mut cubic = CubicKernel::default();
-        cubic.on_fast_retransmit(at(0.0), 0, 100.0, &flow(100.0));
-        cubic.on_fast_retransmit(at(1.0), 0, 80.0, &flow(80.0));
+        cubic.on_fast_retransmit(at(0.0), 0, Window::new(100.0), &flow(100.0));
+        cubic.on_fast_retransmit(at(1.0), 0, Window::new(80.0), &flow(80.0));
         assert_eq!(curve(&mut cubic).w_max, 68.0); // 80 · 1741 / 2048 = 68.007
         cubic.on_spurious(at(1.1), 0, &flow(80.0));
         assert_eq!(curve(&mut cubic).w_max, 68.0);
@@ -294,7 +297,7 @@ mod tests {
     #[test]
     fn idling_does_not_count() {
         let mut cubic = CubicKernel::default();
-        cubic.avoidance(at(1.0), 0, 1.0, &flow(100.0));
+        cubic.avoidance(at(1.0), 0, Window::new(1.0), &flow(100.0));
         cubic.on_ack(at(2.0), 0, &Ack::default(), &flow(100.0));
         cubic.on_restart(at(9.0), 0, &flow(100.0));
         assert_eq!(curve(&mut cubic).epoch.expect("it goes on").start, at(8.0));

@@ -1,7 +1,7 @@
 //! The two kinds of congestion control: by rules of a window, and by a model of the path.
 
 use super::{Ack, Flow, Model, WindowBased};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, Window};
 
 /// A congestion control of either kind.
 pub enum CongestionControl {
@@ -14,8 +14,8 @@ pub enum CongestionControl {
 /// Sets windows by a model of each path, at every ACK, in recovery as well. Slow start, threshold, undo, idle restart,
 /// the cwnd-limited rule and penalisation do not apply. Flows are not coupled.
 pub trait ModelBased: Send {
-    /// The window \[bytes\] after an ACK that delivers something; at least a segment of it counts.
-    fn on_ack(&mut self, now: Instant, flow: &Flow, ack: &Ack) -> f64;
+    /// The window after an ACK that delivers something; at least a segment of it counts.
+    fn on_ack(&mut self, now: Instant, flow: &Flow, ack: &Ack) -> Window;
     /// The model of the path. `srtt` is known also before the first ACK of data.
     fn model(&self, flow: &Flow, srtt: Option<Duration>) -> Model;
     /// Fast recovery begins; the window stays until the next ACK has been counted.

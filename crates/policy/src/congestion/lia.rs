@@ -12,7 +12,7 @@
 
 use super::coupled::{LISA, linked, members};
 use super::{CongestionControl, Entry, Flow, WindowBased};
-use anabranch_units::Instant;
+use anabranch_units::{Instant, Window};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -30,22 +30,22 @@ pub const ENTRY: Entry = Entry::new(
 pub struct Lia;
 
 impl WindowBased for Lia {
-    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
         linked_increase(on, acked, flows)
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, _on: usize, in_flight: f64, _flows: &[Flow]) -> f64 {
+    fn on_fast_retransmit(&mut self, _now: Instant, _on: usize, in_flight: Window, _flows: &[Flow]) -> Window {
         in_flight / 2.0 // RFC 6356 §3 leaves the decrease as it is.
     }
 }
 
-/// Eq. (1) \[bytes\].
-pub(super) fn linked_increase(on: usize, acked: f64, flows: &[Flow]) -> f64 {
+/// Eq. (1), multiplied from the left.
+pub(super) fn linked_increase(on: usize, acked: Window, flows: &[Flow]) -> Window {
     let flow = &flows[on];
-    let alone = 1.0 / flow.cwnd;
+    let alone = 1.0 / flow.cwnd.as_f64();
     let linked = flow.counted && flow.srtt.is_some();
     let per_byte = coupling(flows).filter(|_| linked).map_or(alone, |coupled| coupled.min(alone));
-    acked * flow.mss * per_byte
+    Window::new(acked.as_f64() * flow.mss.as_f64() * per_byte)
 }
 
 /// `alpha / cwnd_total` \[1/bytes\] of Eq. (2); `None` if no subflow counts.
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::congestion::FlowKey;
     use crate::congestion::coupled::window;
-    use anabranch_units::{Duration, SubflowId};
+    use anabranch_units::{Bytes, Duration, SubflowId};
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(id: u16, cwnd: f64, rtt_ms: u64) -> Flow {
@@ -71,9 +71,9 @@ mod tests {
         Flow {
             id: SubflowId(id),
             key: FlowKey::nth(id),
-            mss: 1.0,
-            cwnd,
-            ssthresh: 1.0,
+            mss: Bytes::new(1),
+            cwnd: Window::new(cwnd),
+            ssthresh: Window::new(1.0),
             srtt,
             recovering: false,
             counted: true,
@@ -81,11 +81,11 @@ mod tests {
     }
 
     fn alpha(flows: &[Flow]) -> f64 {
-        coupling(flows).expect("every flow of the test counts") * flows.iter().map(window).sum::<f64>()
+        coupling(flows).expect("every flow of the test counts") * flows.iter().map(window).sum::<Window>().as_f64()
     }
 
     fn increment(on: usize, flows: &[Flow]) -> f64 {
-        Lia.avoidance(Instant::ZERO, on, 1.0, flows)
+        Lia.avoidance(Instant::ZERO, on, Window::new(1.0), flows).as_f64()
     }
 
     /// Vectors of an independent script, to six digits.
@@ -112,16 +112,20 @@ mod tests {
     /// Throw-away Python: 500² · min(6.944e-5, 1/10⁴) and 1500² · min(6.944e-5, 1/(2·10⁴)) bytes per segment.
     #[test]
     fn unequal_segments_are_summed_in_bytes() {
-        let flows = [Flow { mss: 500.0, ..flow(0, 10_000.0, 10) }, Flow { mss: 1500.0, ..flow(1, 20_000.0, 100) }];
+        let flows = [
+            Flow { mss: Bytes::new(500), ..flow(0, 10_000.0, 10) },
+            Flow { mss: Bytes::new(1500), ..flow(1, 20_000.0, 100) },
+        ];
         for (on, increment) in [(0, 17.361111), (1, 112.5)] {
-            let got = Lia.avoidance(Instant::ZERO, on, flows[on].mss, &flows);
+            let got = Lia.avoidance(Instant::ZERO, on, flows[on].segment(), &flows).as_f64();
             assert!((got - increment).abs() < 1e-6, "{on}: {got}");
         }
     }
 
     #[test]
     fn a_recovering_subflow_counts_with_its_ssthresh() {
-        let recovering = [flow(0, 10.0, 10), Flow { ssthresh: 20.0, recovering: true, ..flow(1, 3.0, 100) }];
+        let recovering =
+            [flow(0, 10.0, 10), Flow { ssthresh: Window::new(20.0), recovering: true, ..flow(1, 3.0, 100) }];
         assert!((increment(0, &recovering) - 0.069444).abs() < 5e-7);
     }
 }

@@ -18,8 +18,8 @@
 //! Differences: the state "disorder" (a duplicate ACK without a loss) does not renew `alpha`, as nothing else has
 //! changed then.
 
-use super::{Ack, CongestionControl, Entry, Flow, PerFlow, WindowBased};
-use anabranch_units::Instant;
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow, WindowBased, WindowUpdate};
+use anabranch_units::{Instant, Window};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -40,31 +40,31 @@ pub struct LiaKernel {
 }
 
 impl WindowBased for LiaKernel {
-    fn on_ack(&mut self, _now: Instant, on: usize, _ack: &Ack, flows: &[Flow]) -> Option<super::Window> {
+    fn on_ack(&mut self, _now: Instant, on: usize, _ack: &Ack, flows: &[Flow]) -> Option<WindowUpdate> {
         if flows[on].cwnd < flows[on].ssthresh {
             self.alpha = None;
         }
         None
     }
 
-    fn avoidance(&mut self, _now: Instant, on: usize, _acked: f64, flows: &[Flow]) -> f64 {
+    fn avoidance(&mut self, _now: Instant, on: usize, _acked: Window, flows: &[Flow]) -> Window {
         let cwnd = segments(&flows[on]);
         let alpha = *self.alpha.get_or_insert_with(|| alpha(flows));
         let need = ((1 << ALPHA_SCALE) / alpha).max(cwnd);
         let count = self.counts.of(&flows[on]);
         if *count < need {
             *count += 1;
-            return 0.0;
+            return Window::ZERO;
         }
         *count = 0;
         self.alpha = None;
-        flows[on].mss
+        flows[on].segment()
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, _in_flight: f64, flows: &[Flow]) -> f64 {
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, _in_flight: Window, flows: &[Flow]) -> Window {
         *self.counts.of(&flows[on]) = 0;
         self.alpha = None;
-        (segments(&flows[on]) / 2).max(2) as f64 * flows[on].mss
+        flows[on].segments((segments(&flows[on]) / 2).max(2) as f64)
     }
 
     fn on_recovered(&mut self, _now: Instant, _on: usize, _flows: &[Flow]) {
@@ -81,7 +81,7 @@ impl WindowBased for LiaKernel {
 }
 
 fn segments(flow: &Flow) -> u64 {
-    ((flow.cwnd / flow.mss) as u64).clamp(1, u64::from(u32::MAX))
+    (flow.cwnd_segments() as u64).clamp(1, u64::from(u32::MAX))
 }
 
 /// `mptcp_ccc_recalc_alpha`.
@@ -108,7 +108,7 @@ const ALPHA_SCALE: u32 = 12;
 mod tests {
     use super::*;
     use crate::congestion::FlowKey;
-    use anabranch_units::{Duration, SubflowId};
+    use anabranch_units::{Bytes, Duration, SubflowId};
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(id: u16, cwnd: f64, rtt_ms: u64) -> Flow {
@@ -116,9 +116,9 @@ mod tests {
         Flow {
             id: SubflowId(id),
             key: FlowKey::nth(id),
-            mss: 1.0,
-            cwnd,
-            ssthresh: 1.0,
+            mss: Bytes::new(1),
+            cwnd: Window::new(cwnd),
+            ssthresh: Window::new(1.0),
             srtt,
             recovering: false,
             counted: true,
@@ -144,7 +144,8 @@ mod tests {
     fn an_ack_counts_once() {
         let mut lia = LiaKernel::default();
         let flows = [flow(0, 10.0, 30)];
-        let grown: Vec<f64> = (0..22).map(|_| lia.avoidance(Instant::ZERO, 0, 2.0, &flows)).collect();
+        let grown: Vec<f64> =
+            (0..22).map(|_| lia.avoidance(Instant::ZERO, 0, Window::new(2.0), &flows).as_f64()).collect();
         assert_eq!(grown.iter().position(|by| *by > 0.0), Some(10));
         assert_eq!(grown.iter().sum::<f64>(), 2.0);
     }
@@ -154,10 +155,20 @@ mod tests {
     fn linked_subflows_wait_longer_than_their_window() {
         let mut lia = LiaKernel::default();
         let flows = [flow(0, 10.0, 100), flow(1, 10.0, 100)];
-        assert_eq!((0..41).map(|_| lia.avoidance(Instant::ZERO, 1, 1.0, &flows)).sum::<f64>(), 1.0);
+        assert_eq!(
+            (0..41).map(|_| lia.avoidance(Instant::ZERO, 1, Window::new(1.0), &flows).as_f64()).sum::<f64>(),
+            1.0
+        );
         // A loss begins the count anew, and leaves half of the window in whole segments.
-        (0..30).for_each(|_| _ = lia.avoidance(Instant::ZERO, 1, 1.0, &flows));
-        assert_eq!(lia.on_fast_retransmit(Instant::ZERO, 1, 3.0, &[flow(0, 10.0, 100), flow(1, 11.9, 100)]), 5.0);
-        assert_eq!((0..40).map(|_| lia.avoidance(Instant::ZERO, 1, 1.0, &flows)).sum::<f64>(), 0.0);
+        (0..30).for_each(|_| _ = lia.avoidance(Instant::ZERO, 1, Window::new(1.0), &flows).as_f64());
+        assert_eq!(
+            lia.on_fast_retransmit(Instant::ZERO, 1, Window::new(3.0), &[flow(0, 10.0, 100), flow(1, 11.9, 100)])
+                .as_f64(),
+            5.0
+        );
+        assert_eq!(
+            (0..40).map(|_| lia.avoidance(Instant::ZERO, 1, Window::new(1.0), &flows).as_f64()).sum::<f64>(),
+            0.0
+        );
     }
 }

@@ -13,29 +13,30 @@
 //! Bytes stand for packets, so that unequal segment sizes add up.
 
 use super::Flow;
+use anabranch_units::{Bytes, Window};
 
 /// A first window, and who pays for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Credit {
-    /// The window of the new subflow \[bytes\].
-    pub(super) window: f64,
+    /// The window of the new subflow.
+    pub(super) window: Window,
     /// Index of the subflow that gives as much, if one can.
     pub(super) giver: Option<usize>,
 }
 
-/// Returns the first window of a new subflow with segments of `mss` bytes; alone it would begin with `initial`
-/// \[bytes\]. `in_slow_start` selects the flows that may give.
-pub(super) fn credit(flows: &[Flow], in_slow_start: impl Fn(usize) -> bool, mss: f64, initial: f64) -> Credit {
+/// Returns the first window of a new subflow with segments of `mss`; alone it would begin with `initial`.
+/// `in_slow_start` selects the flows that may give.
+pub(super) fn credit(flows: &[Flow], in_slow_start: impl Fn(usize) -> bool, mss: Bytes, initial: Window) -> Credit {
     let mut richest: Option<usize> = None;
     for on in (0..flows.len()).filter(|&on| in_slow_start(on)) {
         if richest.is_none_or(|best| flows[on].cwnd > flows[best].cwnd) {
             richest = Some(on);
         }
     }
-    let least = (LEAST_SEGMENTS * mss).min(initial);
+    let least = (Window::from(mss) * LEAST_SEGMENTS).min(initial);
     match richest {
         None => Credit { window: initial, giver: None },
-        Some(on) if flows[on].cwnd < 2.0 * least => Credit { window: least, giver: None },
+        Some(on) if flows[on].cwnd < least * 2.0 => Credit { window: least, giver: None },
         Some(on) => Credit { window: (flows[on].cwnd / 2.0).clamp(least, initial), giver: Some(on) },
     }
 }
@@ -58,7 +59,7 @@ mod tests {
     }
 
     fn windows(c: &Controller) -> Vec<u64> {
-        c.flows().iter().map(|flow| flow.cwnd as u64).collect()
+        c.flows().iter().map(|flow| flow.cwnd.whole().get()).collect()
     }
 
     fn lia(linked_slow_start: bool) -> Built<CongestionControl> {

@@ -31,7 +31,7 @@ mod vegas;
 mod veno;
 mod wvegas;
 
-pub use ack::{Ack, Model, RateSample, Window};
+pub use ack::{Ack, Model, RateSample, WindowUpdate};
 pub use balia::Balia;
 pub use bbr::Bbr;
 pub use controller::Controller;
@@ -52,23 +52,23 @@ pub use veno::Veno;
 pub use wvegas::WVegas;
 
 use crate::registry::{self, Built, Kind};
-use anabranch_units::Instant;
+use anabranch_units::{Instant, Window};
 
 /// Says how windows grow and fall. `on` is an index into `flows`, for the length of a call.
 pub trait WindowBased: Send {
     /// Every ACK that delivers something, before it is counted, in recovery as well. An answer takes the place of slow
     /// start and congestion avoidance for this ACK; it is void in recovery, and may not raise a window that was no
     /// limit.
-    fn on_ack(&mut self, _now: Instant, _on: usize, _ack: &Ack, _flows: &[Flow]) -> Option<Window> {
+    fn on_ack(&mut self, _now: Instant, _on: usize, _ack: &Ack, _flows: &[Flow]) -> Option<WindowUpdate> {
         None
     }
-    /// Growth \[bytes, may be negative\] that `acked` bytes earn flow `on` in congestion avoidance.
-    fn avoidance(&mut self, now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64;
-    /// The slow-start threshold \[bytes\] after a loss repaired by fast retransmit; the window follows it. `in_flight`
-    /// \[bytes\] is FlightSize (RFC 5681 §2), at most the window.
-    fn on_fast_retransmit(&mut self, now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64;
-    /// The slow-start threshold \[bytes\] after a timeout; the window falls to one segment.
-    fn on_rto(&mut self, now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+    /// Growth, may be negative, that `acked` bytes earn flow `on` in congestion avoidance.
+    fn avoidance(&mut self, now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window;
+    /// The slow-start threshold after a loss repaired by fast retransmit; the window follows it. `in_flight` is
+    /// FlightSize (RFC 5681 §2), at most the window.
+    fn on_fast_retransmit(&mut self, now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window;
+    /// The slow-start threshold after a timeout; the window falls to one segment.
+    fn on_rto(&mut self, now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         self.on_fast_retransmit(now, on, in_flight, flows)
     }
     /// All that was in flight at the loss or the timeout of `on` is acknowledged.

@@ -14,8 +14,8 @@
 use super::coupled::{LISA, linked};
 use super::lia::linked_increase;
 use super::veno::{self, Backlogs};
-use super::{Ack, CongestionControl, Entry, Flow, Window, WindowBased};
-use anabranch_units::Instant;
+use super::{Ack, CongestionControl, Entry, Flow, WindowBased, WindowUpdate};
+use anabranch_units::{Instant, Window};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -42,16 +42,16 @@ impl MVeno {
 }
 
 impl WindowBased for MVeno {
-    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
+    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<WindowUpdate> {
         self.backlogs.sample(&flows[on], ack.rtt);
         None
     }
 
-    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
         linked_increase(on, acked, flows) * self.backlogs.scale(&flows[on])
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         in_flight * self.backlogs.left(&flows[on])
     }
 }
@@ -60,7 +60,7 @@ impl WindowBased for MVeno {
 mod tests {
     use super::*;
     use crate::congestion::FlowKey;
-    use anabranch_units::{Duration, SubflowId};
+    use anabranch_units::{Bytes, Duration, SubflowId};
 
     /// Windows are counted in segments here: the MSS is 1. The flows of the vectors in `lia`.
     fn flow(id: u16, cwnd: f64, rtt_ms: u64) -> Flow {
@@ -68,9 +68,9 @@ mod tests {
         Flow {
             id: SubflowId(id),
             key: FlowKey::nth(id),
-            mss: 1.0,
-            cwnd,
-            ssthresh: 1.0,
+            mss: Bytes::new(1),
+            cwnd: Window::new(cwnd),
+            ssthresh: Window::new(1.0),
             srtt,
             recovering: false,
             counted: true,
@@ -97,8 +97,15 @@ mod tests {
         let mut long = mveno(&[[10, 20], [100, 125]]);
         for (mveno, scale, left) in [(&mut short, 1.0, 0.8), (&mut long, 0.5, 0.5)] {
             for (on, increment) in [(0, 0.0694444), (1, 0.05)] {
-                assert!((mveno.avoidance(Instant::ZERO, on, 1.0, &flows) - increment * scale).abs() < 5e-7, "{on}");
-                assert_eq!(mveno.on_fast_retransmit(Instant::ZERO, on, 20.0, &flows), 20.0 * left);
+                assert!(
+                    (mveno.avoidance(Instant::ZERO, on, Window::new(1.0), &flows).as_f64() - increment * scale).abs()
+                        < 5e-7,
+                    "{on}"
+                );
+                assert_eq!(
+                    mveno.on_fast_retransmit(Instant::ZERO, on, Window::new(20.0), &flows).as_f64(),
+                    20.0 * left
+                );
             }
         }
     }
@@ -107,7 +114,7 @@ mod tests {
     fn one_subflow_is_veno() {
         let flows = [flow(0, 10.0, 30), Flow { counted: false, ..flow(1, 50.0, 10) }];
         let mut mveno = mveno(&[[30, 30], [10, 10]]);
-        assert!((mveno.avoidance(Instant::ZERO, 0, 1.0, &flows) - 0.1).abs() < 1e-12);
-        assert!((mveno.avoidance(Instant::ZERO, 1, 1.0, &flows) - 0.02).abs() < 1e-12);
+        assert!((mveno.avoidance(Instant::ZERO, 0, Window::new(1.0), &flows).as_f64() - 0.1).abs() < 1e-12);
+        assert!((mveno.avoidance(Instant::ZERO, 1, Window::new(1.0), &flows).as_f64() - 0.02).abs() < 1e-12);
     }
 }

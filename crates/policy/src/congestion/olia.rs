@@ -16,8 +16,8 @@
 //! fractions, so that two are rarely equal and `M` is mostly one path, where the kernel compares whole segments.
 
 use super::coupled::{LISA, Member, alone, linked, members};
-use super::{Ack, CongestionControl, Entry, Flow, PerFlow, WindowBased};
-use anabranch_units::Instant;
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow, WindowBased, WindowUpdate};
+use anabranch_units::{Instant, Window};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -57,7 +57,7 @@ impl Olia {
     fn alpha(&self, on: usize, flows: &[Flow]) -> f64 {
         let between_losses = |flow| self.acked.get(flow).map_or(0.0, Acked::between_losses);
         let quality = |member: &Member| between_losses(&flows[member.on]) / (member.rtt * member.rtt);
-        let (mut best, mut largest, mut count) = (0.0_f64, 0.0_f64, 0.0);
+        let (mut best, mut largest, mut count) = (0.0_f64, Window::ZERO, 0.0);
         for member in members(flows) {
             best = best.max(quality(&member));
             largest = largest.max(member.window);
@@ -85,23 +85,24 @@ impl Olia {
 }
 
 impl WindowBased for Olia {
-    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<super::Window> {
+    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<WindowUpdate> {
         let acked = self.acked.of(&flows[on]);
         acked.since = acked.since.saturating_add(ack.acked.get());
         None
     }
 
-    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
         let flow = &flows[on];
         let rates: f64 = members(flows).map(|member| member.rate()).sum();
         let Some(member) = members(flows).find(|member| member.on == on).filter(|_| rates > 0.0) else {
             return alone(flow, acked);
         };
         let coupled = member.rate() / member.rtt / (rates * rates);
-        acked * flow.mss * (coupled + self.alpha(on, flows) / flow.cwnd) // Eq. (1)
+        let per_byte = coupled + self.alpha(on, flows) / flow.cwnd.as_f64(); // Eq. (1)
+        Window::new(acked.as_f64() * flow.mss.as_f64() * per_byte)
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         self.on_loss(&flows[on]);
         in_flight / 2.0
     }
@@ -119,9 +120,9 @@ mod tests {
         Flow {
             id: SubflowId(id),
             key: FlowKey::nth(id),
-            mss: 1.0,
-            cwnd,
-            ssthresh: 1.0,
+            mss: Bytes::new(1),
+            cwnd: Window::new(cwnd),
+            ssthresh: Window::new(1.0),
             srtt,
             recovering: false,
             counted: true,
@@ -139,7 +140,7 @@ mod tests {
     }
 
     fn increment(olia: &mut Olia, on: usize, flows: &[Flow]) -> f64 {
-        olia.avoidance(Instant::ZERO, on, 1.0, flows)
+        olia.avoidance(Instant::ZERO, on, Window::new(1.0), flows).as_f64()
     }
 
     /// Vectors of an independent script, to six digits.
@@ -192,10 +193,10 @@ mod tests {
     fn remembers_the_longer_of_the_last_two_intervals_between_losses() {
         let mut olia = olia(&[700]);
         let flows = [flow(0, 10.0, 30)];
-        olia.on_fast_retransmit(Instant::ZERO, 0, 10.0, &flows);
+        olia.on_fast_retransmit(Instant::ZERO, 0, Window::new(10.0), &flows);
         olia.on_ack(Instant::ZERO, 0, &Ack { acked: Bytes::new(20), ..Ack::default() }, &flows);
         assert_eq!(olia.acked.of(&flows[0]).between_losses(), 700.0);
-        olia.on_rto(Instant::ZERO, 0, 10.0, &flows);
+        olia.on_rto(Instant::ZERO, 0, Window::new(10.0), &flows);
         assert_eq!(olia.acked.of(&flows[0]).between_losses(), 20.0);
     }
 
@@ -209,17 +210,22 @@ mod tests {
 
     #[test]
     fn a_recovering_subflow_counts_with_its_ssthresh() {
-        let flows = [flow(0, 10.0, 50), Flow { ssthresh: 20.0, recovering: true, ..flow(1, 3.0, 50) }];
+        let flows = [flow(0, 10.0, 50), Flow { ssthresh: Window::new(20.0), recovering: true, ..flow(1, 3.0, 50) }];
         assert!((increment(&mut olia(&[400, 200]), 0, &flows) - 0.061111).abs() < 5e-7);
     }
 
     /// Uses segments of 500 and 1500 bytes with the windows of the worked example in bytes.
     #[test]
     fn unequal_segments_are_summed_in_bytes() {
-        let flows = [Flow { mss: 500.0, ..flow(0, 10_000.0, 50) }, Flow { mss: 1500.0, ..flow(1, 20_000.0, 50) }];
+        let flows = [
+            Flow { mss: Bytes::new(500), ..flow(0, 10_000.0, 50) },
+            Flow { mss: Bytes::new(1500), ..flow(1, 20_000.0, 50) },
+        ];
         let mut olia = olia(&[400, 200]);
-        let per_segment =
-            [olia.avoidance(Instant::ZERO, 0, 500.0, &flows), olia.avoidance(Instant::ZERO, 1, 1500.0, &flows)];
+        let per_segment = [
+            olia.avoidance(Instant::ZERO, 0, Window::new(500.0), &flows).as_f64(),
+            olia.avoidance(Instant::ZERO, 1, Window::new(1500.0), &flows).as_f64(),
+        ];
         // 500² · (10⁴/(3·10⁴)² + 0.5/10⁴); 1500² · (2·10⁴/(3·10⁴)² − 0.5/(2·10⁴))
         assert!((per_segment[0] - 15.2777778).abs() < 1e-6 && (per_segment[1] + 6.25).abs() < 1e-6, "{per_segment:?}");
     }

@@ -60,11 +60,20 @@ impl<S> Default for PerFlow<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_units::SubflowId;
+    use anabranch_units::{Bytes, SubflowId, Window};
 
     fn flow(id: u16, key: FlowKey) -> Flow {
         let (id, srtt) = (SubflowId(id), None);
-        Flow { id, key, mss: 1.0, cwnd: 1.0, ssthresh: 1.0, srtt, recovering: false, counted: true }
+        Flow {
+            id,
+            key,
+            mss: Bytes::new(1),
+            cwnd: Window::new(1.0),
+            ssthresh: Window::new(1.0),
+            srtt,
+            recovering: false,
+            counted: true,
+        }
     }
 
     /// The middle one of three leaves; another takes its slot, even its id, and nothing of its state.

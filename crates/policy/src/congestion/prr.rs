@@ -10,39 +10,41 @@
 //! RecoverFS is the window before, as in Linux; the quotient is rounded up to a segment. When recovery ends, the window
 //! is ssthresh.
 
-/// One recovery. All in bytes.
+use anabranch_units::{Bytes, Window};
+
+/// One recovery.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reduction {
     /// RecoverFS.
-    prior: f64,
+    prior: Window,
     /// prr_delivered.
-    delivered: f64,
+    delivered: Window,
     /// prr_out.
-    out: f64,
+    out: Window,
 }
 
 impl Reduction {
-    /// Begins a reduction from a window of `prior` bytes.
-    pub(super) fn new(prior: f64) -> Self {
-        Reduction { prior, delivered: 0.0, out: 0.0 }
+    /// Begins a reduction from a window of `prior`.
+    pub(super) fn new(prior: Window) -> Self {
+        Reduction { prior, delivered: Window::ZERO, out: Window::ZERO }
     }
 
     /// Counts bytes that leave, new or repeated.
-    pub(super) fn on_sent(&mut self, bytes: f64) {
-        self.out += bytes;
+    pub(super) fn on_sent(&mut self, bytes: Bytes) {
+        self.out += bytes.into();
     }
 
-    /// The window after an ACK that delivers `acked` bytes and leaves `pipe` in flight.
-    pub(super) fn window(&mut self, acked: f64, pipe: f64, ssthresh: f64, mss: f64) -> f64 {
-        let begins = self.delivered <= 0.0 && self.out <= 0.0;
+    /// The window after an ACK that delivers `acked` and leaves `pipe` in flight, with segments of `mss`.
+    pub(super) fn window(&mut self, acked: Window, pipe: Window, ssthresh: Window, mss: Window) -> Window {
+        let begins = !self.delivered.is_positive() && !self.out.is_positive();
         self.delivered += acked;
         let count = if pipe > ssthresh {
-            (self.delivered * ssthresh / self.prior / mss).ceil() * mss - self.out
+            mss * self.delivered.scaled(ssthresh, self.prior).per(mss).ceil() - self.out
         } else {
             (ssthresh - pipe).min((self.delivered - self.out).max(acked) + mss)
         };
         // The first segment is repeated at once.
-        pipe + count.max(if begins { mss } else { 0.0 })
+        pipe + count.max(if begins { mss } else { Window::ZERO })
     }
 }
 
@@ -50,21 +52,31 @@ impl Reduction {
 mod tests {
     use super::*;
 
+    fn reduction(prior: f64) -> Reduction {
+        Reduction::new(Window::new(prior))
+    }
+
+    /// Segments of one byte.
+    fn window(reduction: &mut Reduction, acked: f64, pipe: f64, ssthresh: f64) -> f64 {
+        let [acked, pipe, ssthresh] = [acked, pipe, ssthresh].map(Window::new);
+        reduction.window(acked, pipe, ssthresh, Window::new(1.0)).as_f64()
+    }
+
     /// Segments of one byte, a window of 20 that falls to 14 (CUBIC's 0.7), the first segment lost: 15 are in flight
     /// behind the three SACKed ones and the one lost, plus the one that just came. Every tenth ACK lets seven out.
     #[test]
     fn seven_leave_for_every_ten_that_arrive() {
-        let mut reduction = Reduction::new(20.0);
+        let mut reduction = reduction(20.0);
         let (mut pipe, mut sent) = (19.0, 0);
         let mut windows = Vec::new();
         for _ in 0..10 {
             pipe -= 1.0; // A SACK for one.
-            let window = reduction.window(1.0, pipe, 14.0, 1.0);
+            let window = window(&mut reduction, 1.0, pipe, 14.0);
             windows.push(window);
             while pipe + 1.0 <= window {
                 pipe += 1.0;
                 sent += 1;
-                reduction.on_sent(1.0);
+                reduction.on_sent(Bytes::new(1));
             }
         }
         // ceil(0.7 n) for n = 1 to 10: 1 2 3 3 4 5 5 6 7 7.
@@ -76,19 +88,19 @@ mod tests {
     /// to the threshold.
     #[test]
     fn below_the_threshold_the_window_grows_as_in_slow_start() {
-        let mut reduction = Reduction::new(20.0);
+        let mut reduction = reduction(20.0);
         let mut pipe = 8.0;
         for expected in [9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 14.0, 14.0] {
             pipe -= 1.0;
-            let window = reduction.window(1.0, pipe, 14.0, 1.0);
+            let window = window(&mut reduction, 1.0, pipe, 14.0);
             assert_eq!(window, expected);
-            reduction.on_sent(window - pipe);
+            reduction.on_sent(Window::new(window - pipe).whole());
             pipe = window;
         }
     }
 
     #[test]
     fn the_first_ack_sends_one_whatever_the_quotient_says() {
-        assert_eq!(Reduction::new(100.0).window(0.0, 90.0, 50.0, 1.0), 91.0);
+        assert_eq!(window(&mut reduction(100.0), 0.0, 90.0, 50.0), 91.0);
     }
 }

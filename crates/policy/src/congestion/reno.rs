@@ -4,7 +4,7 @@
 //! segment per window. Which losses belong to one recovery (RFC 6582) is decided before a controller hears of them.
 
 use super::{CongestionControl, Entry, Flow, WindowBased};
-use anabranch_units::Instant;
+use anabranch_units::{Instant, Window};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -20,11 +20,11 @@ pub const ENTRY: Entry = Entry::new(
 pub struct Reno;
 
 impl WindowBased for Reno {
-    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
-        acked * flows[on].mss / flows[on].cwnd
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
+        acked.scaled(flows[on].segment(), flows[on].cwnd)
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, _on: usize, in_flight: f64, _flows: &[Flow]) -> f64 {
+    fn on_fast_retransmit(&mut self, _now: Instant, _on: usize, in_flight: Window, _flows: &[Flow]) -> Window {
         in_flight / 2.0 // RFC 5681 Eq. (4)
     }
 }

@@ -1,7 +1,7 @@
 //! Rules in which TCP implementations differ, whatever the algorithm.
 
 use super::hystart::HyStart;
-use anabranch_units::Bytes;
+use anabranch_units::{Bytes, Window};
 
 /// Rules in which TCP implementations differ.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -54,14 +54,15 @@ pub enum InitialWindow {
 }
 
 impl Rules {
-    /// The largest window \[bytes\] of a flow with segments of `mss` bytes.
-    pub(super) fn limit(&self, mss: f64) -> f64 {
-        self.max_cwnd.map_or(f64::INFINITY, |max| max.as_f64().max(mss))
+    /// The largest window of a flow with segments of `mss`.
+    pub(super) fn limit(&self, mss: Bytes) -> Window {
+        self.max_cwnd.map_or(Window::INFINITE, |max| max.max(mss).into())
     }
 
-    /// The threshold \[bytes\] of a new flow with segments of `mss` bytes.
-    pub(super) fn initial_ssthresh(&self, mss: f64) -> f64 {
-        self.initial_ssthresh_segments.map_or(f64::INFINITY, |n| f64::from(n).max(MIN_SSTHRESH_SEGMENTS) * mss)
+    /// The threshold of a new flow with segments of `mss`.
+    pub(super) fn initial_ssthresh(&self, mss: Bytes) -> Window {
+        let segments = |n| Window::from(mss) * f64::from(n).max(MIN_SSTHRESH_SEGMENTS);
+        self.initial_ssthresh_segments.map_or(Window::INFINITE, segments)
     }
 
     /// Segments that an ACK may add in slow start.
@@ -76,15 +77,16 @@ impl Rules {
 }
 
 impl InitialWindow {
-    /// Returns the window in bytes, for segments of `mss` bytes; at least one segment.
-    pub(super) fn bytes(self, mss: f64) -> f64 {
-        match self {
+    /// Returns the window for segments of `mss`; at least one segment.
+    pub(super) fn window(self, mss: Bytes) -> Window {
+        let mss = mss.as_f64();
+        Window::new(match self {
             InitialWindow::Segments(n) => f64::from(n.max(1)) * mss,
             InitialWindow::Rfc5681 if mss > 2190.0 => 2.0 * mss,
             InitialWindow::Rfc5681 if mss > 1095.0 => 3.0 * mss,
             InitialWindow::Rfc5681 => 4.0 * mss,
             InitialWindow::Rfc6928 => (10.0 * mss).min((2.0 * mss).max(14_600.0)),
-        }
+        })
     }
 }
 
@@ -112,16 +114,16 @@ mod tests {
     #[test]
     fn initial_windows_follow_their_formulas() {
         for (rule, mss, expected) in [
-            (InitialWindow::Segments(10), 1460.0, 14_600.0),
-            (InitialWindow::Segments(0), 1460.0, 1460.0),
-            (InitialWindow::Rfc5681, 1095.0, 4380.0),
-            (InitialWindow::Rfc5681, 1460.0, 4380.0),
-            (InitialWindow::Rfc5681, 2191.0, 4382.0),
-            (InitialWindow::Rfc6928, 1460.0, 14_600.0),
-            (InitialWindow::Rfc6928, 536.0, 5360.0),
-            (InitialWindow::Rfc6928, 9000.0, 18_000.0),
+            (InitialWindow::Segments(10), 1460, 14_600.0),
+            (InitialWindow::Segments(0), 1460, 1460.0),
+            (InitialWindow::Rfc5681, 1095, 4380.0),
+            (InitialWindow::Rfc5681, 1460, 4380.0),
+            (InitialWindow::Rfc5681, 2191, 4382.0),
+            (InitialWindow::Rfc6928, 1460, 14_600.0),
+            (InitialWindow::Rfc6928, 536, 5360.0),
+            (InitialWindow::Rfc6928, 9000, 18_000.0),
         ] {
-            assert_eq!(rule.bytes(mss), expected, "{rule:?} {mss}");
+            assert_eq!(rule.window(Bytes::new(mss)), Window::new(expected), "{rule:?} {mss}");
         }
     }
 }

@@ -16,9 +16,9 @@
 
 use super::ack::Round;
 use super::coupled::alone;
-use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window, WindowBased};
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow, WindowBased, WindowUpdate};
 use crate::registry::{Number, number};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, Window};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -83,7 +83,7 @@ impl Default for Vegas {
 }
 
 impl WindowBased for Vegas {
-    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
+    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<WindowUpdate> {
         let memory = self.memories.of(&flows[on]);
         memory.unsure = false;
         if let Some(rtt) = ack.rtt {
@@ -100,27 +100,28 @@ impl WindowBased for Vegas {
             return None;
         };
         let (flow, share) = (&flows[on], base.per(rtt));
-        let diff = flow.cwnd / flow.mss * (1.0 - share);
-        let window = |cwnd: f64, ssthresh: f64| Window { cwnd: cwnd.max(LEAST_SEGMENTS * flow.mss), ssthresh };
+        let diff = flow.cwnd_segments() * (1.0 - share);
+        let least = flow.segments(LEAST_SEGMENTS);
+        let window = |cwnd: Window, ssthresh| WindowUpdate { cwnd: cwnd.max(least), ssthresh };
         if flow.cwnd < flow.ssthresh {
-            let cwnd = flow.cwnd.min(flow.cwnd * share + flow.mss);
+            let cwnd = flow.cwnd.min(flow.cwnd * share + flow.segment());
             // A threshold below the window: slow start is over.
-            return (diff > self.gamma).then_some(window(cwnd, flow.ssthresh.min(cwnd - flow.mss)));
+            return (diff > self.gamma).then_some(window(cwnd, flow.ssthresh.min(cwnd - flow.segment())));
         }
         if diff > self.beta {
-            let cwnd = flow.cwnd - flow.mss;
-            return Some(window(cwnd, flow.ssthresh.min(cwnd - flow.mss)));
+            let cwnd = flow.cwnd - flow.segment();
+            return Some(window(cwnd, flow.ssthresh.min(cwnd - flow.segment())));
         }
-        (diff < self.alpha).then_some(window(flow.cwnd + flow.mss, flow.ssthresh))
+        (diff < self.alpha).then_some(window(flow.cwnd + flow.segment(), flow.ssthresh))
     }
 
     /// Between two decisions the window stays.
-    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
         let memory = self.memories.of(&flows[on]);
-        if memory.repairing || memory.unsure { alone(&flows[on], acked) } else { 0.0 }
+        if memory.repairing || memory.unsure { alone(&flows[on], acked) } else { Window::ZERO }
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         self.restart(&flows[on], true);
         in_flight / 2.0
     }
@@ -145,16 +146,20 @@ mod tests {
     use super::*;
     use crate::congestion::FlowKey;
     use crate::congestion::RateSample;
-    use anabranch_units::SubflowId;
+    use anabranch_units::{Bytes, SubflowId};
+
+    fn update(cwnd: f64, ssthresh: f64) -> WindowUpdate {
+        WindowUpdate { cwnd: Window::new(cwnd), ssthresh: Window::new(ssthresh) }
+    }
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(cwnd: f64, ssthresh: f64) -> [Flow; 1] {
         [Flow {
             id: SubflowId(0),
             key: FlowKey::nth(0),
-            mss: 1.0,
-            cwnd,
-            ssthresh,
+            mss: Bytes::new(1),
+            cwnd: Window::new(cwnd),
+            ssthresh: Window::new(ssthresh),
             srtt: None,
             recovering: false,
             counted: true,
@@ -177,7 +182,7 @@ mod tests {
     }
 
     /// The answer to a round with these samples \[ms\].
-    fn round(vegas: &mut Vegas, samples: &[u64], flows: &[Flow]) -> Option<Window> {
+    fn round(vegas: &mut Vegas, samples: &[u64], flows: &[Flow]) -> Option<WindowUpdate> {
         let (last, before) = samples.split_last().expect("a round has an end");
         for rtt in before {
             assert_eq!(vegas.on_ack(Instant::ZERO, 0, &ack(*rtt, None), flows), None);
@@ -197,10 +202,10 @@ mod tests {
             (20.0, [100, 100, 100], Some(21.0)), // 0
         ] {
             let window = round(&mut vegas(), &samples, &flow(cwnd, 3.0));
-            assert_eq!(window.map(|window| window.cwnd), expected, "{cwnd} {samples:?}");
+            assert_eq!(window.map(|window| window.cwnd.as_f64()), expected, "{cwnd} {samples:?}");
         }
         let lowest = round(&mut Vegas::new(0.0, 0.5, 1.0).with(vegas()), &[900, 900, 900], &flow(2.0, 2.0));
-        assert_eq!(lowest, Some(Window { cwnd: 2.0, ssthresh: 0.0 }), "two segments stay");
+        assert_eq!(lowest, Some(update(2.0, 0.0)), "two segments stay");
     }
 
     impl Vegas {
@@ -217,7 +222,10 @@ mod tests {
         let flows = flow(30.0, f64::INFINITY);
         assert_eq!(round(&mut vegas, &[103, 103, 103], &flows), None);
         let window = round(&mut vegas, &[104, 104, 104], &flows).expect("more than a packet");
-        assert!((window.cwnd - 29.8461538).abs() < 1e-6 && (window.ssthresh - 28.8461538).abs() < 1e-6, "{window:?}");
+        assert!(
+            (window.cwnd.as_f64() - 29.8461538).abs() < 1e-6 && (window.ssthresh.as_f64() - 28.8461538).abs() < 1e-6,
+            "{window:?}"
+        );
     }
 
     #[test]
@@ -225,15 +233,15 @@ mod tests {
         let mut vegas = vegas();
         let flows = flow(20.0, 3.0);
         assert_eq!(round(&mut vegas, &[200, 200], &flows), None);
-        assert_eq!(vegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.05);
+        assert_eq!(vegas.avoidance(Instant::ZERO, 0, Window::new(1.0), &flows).as_f64(), 0.05);
         round(&mut vegas, &[125, 125, 125], &flows);
-        assert_eq!(vegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.0);
-        assert_eq!(vegas.on_fast_retransmit(Instant::ZERO, 0, 20.0, &flows), 10.0);
+        assert_eq!(vegas.avoidance(Instant::ZERO, 0, Window::new(1.0), &flows).as_f64(), 0.0);
+        assert_eq!(vegas.on_fast_retransmit(Instant::ZERO, 0, Window::new(20.0), &flows).as_f64(), 10.0);
         assert_eq!(round(&mut vegas, &[200, 200, 200], &flows), None);
-        assert_eq!(vegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.05);
+        assert_eq!(vegas.avoidance(Instant::ZERO, 0, Window::new(1.0), &flows).as_f64(), 0.05);
         vegas.on_recovered(Instant::ZERO, 0, &flows);
-        assert_eq!(vegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.0);
+        assert_eq!(vegas.avoidance(Instant::ZERO, 0, Window::new(1.0), &flows).as_f64(), 0.0);
         // The first ACK only begins a round; the smallest RTT is remembered.
-        assert_eq!(round(&mut vegas, &[130, 130, 130, 130], &flows), Some(Window { cwnd: 19.0, ssthresh: 3.0 }));
+        assert_eq!(round(&mut vegas, &[130, 130, 130, 130], &flows), Some(update(19.0, 3.0)));
     }
 }

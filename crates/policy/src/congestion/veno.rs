@@ -14,9 +14,9 @@
 //! Where we differ: Linux adds a whole segment in every other round trip, we half a one in each.
 
 use super::coupled::alone;
-use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window, WindowBased};
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow, WindowBased, WindowUpdate};
 use crate::registry::{Number, number};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, Window};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -68,7 +68,7 @@ impl Backlogs {
             .get(flow)
             .copied()
             .flatten()
-            .map_or(0.0, |(base, rtt)| flow.cwnd / flow.mss * (1.0 - base.per(rtt)));
+            .map_or(0.0, |(base, rtt)| flow.cwnd_segments() * (1.0 - base.per(rtt)));
         backlog >= self.beta
     }
 
@@ -97,16 +97,16 @@ impl Default for Veno {
 }
 
 impl WindowBased for Veno {
-    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
+    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<WindowUpdate> {
         self.backlogs.sample(&flows[on], ack.rtt);
         None
     }
 
-    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
         alone(&flows[on], acked) * self.backlogs.scale(&flows[on])
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         in_flight * self.backlogs.left(&flows[on])
     }
 }
@@ -115,7 +115,7 @@ impl WindowBased for Veno {
 mod tests {
     use super::*;
     use crate::congestion::FlowKey;
-    use anabranch_units::SubflowId;
+    use anabranch_units::{Bytes, SubflowId};
 
     /// Base 100 ms and now 110 ms; windows are counted in segments: the MSS is 1. β = 3 is reached with 33.
     #[test]
@@ -131,9 +131,9 @@ mod tests {
             let flow = Flow {
                 id: SubflowId(0),
                 key: FlowKey::nth(0),
-                mss: 1.0,
-                cwnd,
-                ssthresh: 1.0,
+                mss: Bytes::new(1),
+                cwnd: Window::new(cwnd),
+                ssthresh: Window::new(1.0),
                 srtt: None,
                 recovering: false,
                 counted: true,
@@ -143,9 +143,15 @@ mod tests {
                 let ack = Ack { rtt: Some(Duration::from_millis(rtt_ms)), ..Ack::default() };
                 assert_eq!(veno.on_ack(Instant::ZERO, 0, &ack, &flows), None);
             }
-            assert!((veno.avoidance(Instant::ZERO, 0, 1.0, &flows) - increment).abs() < 1e-12, "{cwnd}");
-            assert!((veno.on_fast_retransmit(Instant::ZERO, 0, cwnd, &flows) - left).abs() < 1e-12, "{cwnd}");
-            assert!((veno.on_rto(Instant::ZERO, 0, cwnd, &flows) - left).abs() < 1e-12, "{cwnd}");
+            assert!(
+                (veno.avoidance(Instant::ZERO, 0, Window::new(1.0), &flows).as_f64() - increment).abs() < 1e-12,
+                "{cwnd}"
+            );
+            assert!(
+                (veno.on_fast_retransmit(Instant::ZERO, 0, Window::new(cwnd), &flows).as_f64() - left).abs() < 1e-12,
+                "{cwnd}"
+            );
+            assert!((veno.on_rto(Instant::ZERO, 0, Window::new(cwnd), &flows).as_f64() - left).abs() < 1e-12, "{cwnd}");
         }
     }
 }

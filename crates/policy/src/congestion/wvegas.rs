@@ -22,9 +22,9 @@
 use super::ack::Round;
 use super::coupled::{LISA, alone, linked};
 use super::vegas::{LEAST_SAMPLES, LEAST_SEGMENTS};
-use super::{Ack, CongestionControl, Entry, Flow, PerFlow, Window, WindowBased};
+use super::{Ack, CongestionControl, Entry, Flow, PerFlow, WindowBased, WindowUpdate};
 use crate::registry::{Flag, Number, flag, number};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, Window};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -130,7 +130,7 @@ impl Default for WVegas {
 }
 
 impl WindowBased for WVegas {
-    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<Window> {
+    fn on_ack(&mut self, _now: Instant, on: usize, ack: &Ack, flows: &[Flow]) -> Option<WindowUpdate> {
         let memory = self.memories.of(&flows[on]);
         memory.unsure = false;
         if let Some(rtt) = ack.rtt {
@@ -149,23 +149,23 @@ impl WindowBased for WVegas {
         let (flow, rtt) = (&flows[on], sum / samples);
         let (share, queue) = (base.per(rtt), rtt.saturating_sub(base));
         // Multiplied first: whole results stay whole.
-        let diff = (flow.cwnd / flow.mss * queue.as_nanos() as f64 / rtt.as_nanos().max(1) as f64).floor();
+        let diff = (flow.cwnd_segments() * queue.as_nanos() as f64 / rtt.as_nanos().max(1) as f64).floor();
         if flow.cwnd < flow.ssthresh {
-            let cwnd = flow.cwnd.min(flow.cwnd * share + flow.mss).max(LEAST_SEGMENTS * flow.mss);
-            let ssthresh = flow.ssthresh.min(cwnd - flow.mss);
-            return (diff > self.gamma).then_some(Window { cwnd, ssthresh });
+            let cwnd = flow.cwnd.min(flow.cwnd * share + flow.segment()).max(flow.segments(LEAST_SEGMENTS));
+            let ssthresh = flow.ssthresh.min(cwnd - flow.segment());
+            return (diff > self.gamma).then_some(WindowUpdate { cwnd, ssthresh });
         }
 
         if diff >= memory.alpha {
-            self.share_budget(on, flow.cwnd / rtt.as_nanos().max(1) as f64, flows);
+            self.share_budget(on, flow.cwnd.as_f64() / rtt.as_nanos().max(1) as f64, flows);
         }
         let memory = self.memories.of(&flows[on]);
-        let mut window = Window { cwnd: flow.cwnd, ssthresh: flow.ssthresh };
+        let mut window = WindowUpdate { cwnd: flow.cwnd, ssthresh: flow.ssthresh };
         if diff > memory.alpha {
-            window.cwnd -= flow.mss;
-            window.ssthresh = window.ssthresh.min(window.cwnd - flow.mss);
+            window.cwnd -= flow.segment();
+            window.ssthresh = window.ssthresh.min(window.cwnd - flow.segment());
         } else if diff < memory.alpha {
-            window.cwnd += flow.mss;
+            window.cwnd += flow.segment();
         }
         if !queue.is_zero() {
             let least = memory.least_queue.map_or(queue, |least| least.min(queue));
@@ -175,22 +175,22 @@ impl WindowBased for WVegas {
                 memory.least_queue = None;
             }
         }
-        window.cwnd = window.cwnd.max(LEAST_SEGMENTS * flow.mss);
+        window.cwnd = window.cwnd.max(flow.segments(LEAST_SEGMENTS));
         Some(window)
     }
 
     /// Between two decisions the window stays.
-    fn avoidance(&mut self, _now: Instant, on: usize, acked: f64, flows: &[Flow]) -> f64 {
+    fn avoidance(&mut self, _now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
         let memory = self.memories.of(&flows[on]);
-        if memory.repairing || memory.unsure { alone(&flows[on], acked) } else { 0.0 }
+        if memory.repairing || memory.unsure { alone(&flows[on], acked) } else { Window::ZERO }
     }
 
-    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+    fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         self.memories.of(&flows[on]).restart(true);
         in_flight / 2.0
     }
 
-    fn on_rto(&mut self, now: Instant, on: usize, in_flight: f64, flows: &[Flow]) -> f64 {
+    fn on_rto(&mut self, now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         self.memories.of(&flows[on]).rate = 0.0;
         self.on_fast_retransmit(now, on, in_flight, flows)
     }
@@ -213,16 +213,16 @@ mod tests {
     use super::*;
     use crate::congestion::FlowKey;
     use crate::congestion::RateSample;
-    use anabranch_units::SubflowId;
+    use anabranch_units::{Bytes, SubflowId};
 
     /// Windows are counted in segments here: the MSS is 1.
     fn flow(id: u16, cwnd: f64, ssthresh: f64) -> Flow {
         Flow {
             id: SubflowId(id),
             key: FlowKey::nth(id),
-            mss: 1.0,
-            cwnd,
-            ssthresh,
+            mss: Bytes::new(1),
+            cwnd: Window::new(cwnd),
+            ssthresh: Window::new(ssthresh),
             srtt: None,
             recovering: false,
             counted: true,
@@ -251,7 +251,7 @@ mod tests {
     }
 
     /// The answer to a round with these samples \[ms\].
-    fn round(wvegas: &mut WVegas, on: usize, samples: &[u64], flows: &[Flow]) -> Option<Window> {
+    fn round(wvegas: &mut WVegas, on: usize, samples: &[u64], flows: &[Flow]) -> Option<WindowUpdate> {
         let (last, before) = samples.split_last().expect("a round has an end");
         for rtt in before {
             let ack = Ack { rtt: Some(ms(*rtt)), delivered: 1, ..Ack::default() };
@@ -262,8 +262,8 @@ mod tests {
         wvegas.on_ack(Instant::ZERO, on, &ack, flows)
     }
 
-    fn set(cwnd: f64, ssthresh: f64) -> Option<Window> {
-        Some(Window { cwnd, ssthresh })
+    fn set(cwnd: f64, ssthresh: f64) -> Option<WindowUpdate> {
+        Some(WindowUpdate { cwnd: Window::new(cwnd), ssthresh: Window::new(ssthresh) })
     }
 
     /// The mean of a round counts. 60 · 20/120 = 10 packets queued of a budget that is all its own: α = 10, and the
@@ -296,7 +296,7 @@ mod tests {
         let alone = [flow(0, 60.0, 5.0), Flow { counted: false, ..flow(1, 20.0, 5.0) }];
         round(&mut wvegas, 0, &[120, 120, 120], &alone);
         assert_eq!(memory(&mut wvegas, 0).alpha, 10.0);
-        wvegas.on_rto(Instant::ZERO, 1, 20.0, &flows);
+        wvegas.on_rto(Instant::ZERO, 1, Window::new(20.0), &flows);
         assert_eq!(memory(&mut wvegas, 1).rate, 0.0);
     }
 
@@ -307,7 +307,9 @@ mod tests {
         let flows = [flow(0, 30.0, f64::INFINITY)];
         assert_eq!(round(&mut wvegas, 0, &[104, 104, 104], &flows), None);
         let window = round(&mut wvegas, 0, &[108, 108, 108], &flows).expect("a queue of two");
-        assert!((window.cwnd - 28.7777778).abs() < 1e-6 && (window.ssthresh - 27.7777778).abs() < 1e-6);
+        assert!(
+            (window.cwnd.as_f64() - 28.7777778).abs() < 1e-6 && (window.ssthresh.as_f64() - 27.7777778).abs() < 1e-6
+        );
         assert_eq!(round(&mut wvegas, 0, &[900, 900, 900], &[flow(0, 3.0, 90.0)]), set(2.0, 1.0)); // not 1.33
     }
 
@@ -318,7 +320,7 @@ mod tests {
         let flows = [flow(0, 20.0, 5.0)];
         assert_eq!(round(&mut wvegas, 0, &[105, 105, 105], &flows), set(21.0, 5.0));
         assert_eq!(round(&mut wvegas, 0, &[100, 100, 100], &flows), set(21.0, 5.0)); // no queue is no smallest queue
-        let drained = round(&mut wvegas, 0, &[110, 110, 110], &flows).expect("a decision").cwnd;
+        let drained = round(&mut wvegas, 0, &[110, 110, 110], &flows).expect("a decision").cwnd.as_f64();
         assert!((drained - 21.0 * 100.0 / 220.0).abs() < 1e-9, "{drained}");
         assert_eq!(memory(&mut wvegas, 0).least_queue, None);
         wvegas.drain = false;
@@ -331,14 +333,14 @@ mod tests {
         let mut wvegas = wvegas(1);
         let flows = [flow(0, 20.0, 5.0)];
         assert_eq!(round(&mut wvegas, 0, &[150, 150], &flows), None);
-        assert_eq!(wvegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.05);
+        assert_eq!(wvegas.avoidance(Instant::ZERO, 0, Window::new(1.0), &flows).as_f64(), 0.05);
         round(&mut wvegas, 0, &[120, 120, 120], &flows);
-        assert_eq!(wvegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.0);
-        assert_eq!(wvegas.on_fast_retransmit(Instant::ZERO, 0, 20.0, &flows), 10.0);
+        assert_eq!(wvegas.avoidance(Instant::ZERO, 0, Window::new(1.0), &flows).as_f64(), 0.0);
+        assert_eq!(wvegas.on_fast_retransmit(Instant::ZERO, 0, Window::new(20.0), &flows).as_f64(), 10.0);
         assert_eq!(round(&mut wvegas, 0, &[150, 150, 150], &flows), None);
-        assert_eq!(wvegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.05);
+        assert_eq!(wvegas.avoidance(Instant::ZERO, 0, Window::new(1.0), &flows).as_f64(), 0.05);
         wvegas.on_recovered(Instant::ZERO, 0, &flows);
         assert_eq!(memory(&mut wvegas, 0).base, Some(ms(100)));
-        assert_eq!(wvegas.avoidance(Instant::ZERO, 0, 1.0, &flows), 0.0);
+        assert_eq!(wvegas.avoidance(Instant::ZERO, 0, Window::new(1.0), &flows).as_f64(), 0.0);
     }
 }

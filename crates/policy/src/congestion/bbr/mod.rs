@@ -27,7 +27,7 @@ mod tests;
 
 use super::ack::Round;
 use super::{Ack, CongestionControl, Entry, Flow, Model, ModelBased, PerFlow};
-use anabranch_units::{Bytes, Duration, Instant, Rate};
+use anabranch_units::{Duration, Instant, Rate, Window};
 use filter::MaxFilter;
 
 /// Entry in the table of its kind.
@@ -78,8 +78,8 @@ struct Path {
     probe_round_done: bool,
     /// Range of delivered bytes for which rate samples are invalid, because ProbeRTT kept the flight small.
     kept_small: Option<(u64, u64)>,
-    /// The window before ProbeRTT, a recovery or a timeout \[bytes\].
-    prior_cwnd: f64,
+    /// The window before ProbeRTT, a recovery or a timeout.
+    prior_cwnd: Window,
     repair: Repair,
     /// Data left after a pause, and its first ACK has not come.
     resuming: bool,
@@ -118,16 +118,16 @@ impl Path {
         }
     }
 
-    /// BtlBw · RTprop \[bytes\], once both are known.
-    fn bdp(&self) -> Option<f64> {
+    /// BtlBw · RTprop, once both are known.
+    fn bdp(&self) -> Option<Window> {
         let bandwidth = self.bandwidth.best();
-        self.rtprop.filter(|_| bandwidth > 0.0).map(|rtprop| bandwidth * rtprop.as_secs_f64())
+        self.rtprop.filter(|_| bandwidth > 0.0).map(|rtprop| Window::new(bandwidth * rtprop.as_secs_f64()))
     }
 
-    /// `gain` products and three quanta \[bytes\]; `unknown` while there is no model.
-    fn inflight(&self, gain: f64, mss: f64, unknown: f64) -> f64 {
-        let quantum = if self.pacing < SLOW { mss } else { 2.0 * mss };
-        self.bdp().map_or(unknown, |bdp| gain * bdp + 3.0 * quantum)
+    /// `gain` products and three quanta; `unknown` while there is no model.
+    fn inflight(&self, gain: f64, mss: Window, unknown: Window) -> Window {
+        let quantum = if self.pacing < SLOW { mss } else { mss * 2.0 };
+        self.bdp().map_or(unknown, |bdp| bdp * gain + quantum * 3.0)
     }
 
     fn update_bandwidth(&mut self, ack: &Ack) -> bool {
@@ -151,16 +151,16 @@ impl Path {
     }
 
     /// ProbeBW: the next phase, if this one is over.
-    fn advance_cycle(&mut self, now: Instant, ack: &Ack, mss: f64) {
+    fn advance_cycle(&mut self, now: Instant, ack: &Ack, mss: Window) {
         let (Mode::ProbeBw(phase), Some(rtprop)) = (self.mode, self.rtprop) else {
             return;
         };
-        let (gain, before) = (CYCLE[phase], ack.in_flight_before.as_f64());
+        let (gain, before) = (CYCLE[phase], Window::from(ack.in_flight_before));
         let full_length = now.since(self.phase_since) > rtprop;
         let over = if gain > 1.0 {
-            full_length && (!ack.lost.is_zero() || before >= self.inflight(gain, mss, 0.0))
+            full_length && (!ack.lost.is_zero() || before >= self.inflight(gain, mss, Window::ZERO))
         } else if gain < 1.0 {
-            full_length || before <= self.inflight(1.0, mss, 0.0)
+            full_length || before <= self.inflight(1.0, mss, Window::ZERO)
         } else {
             full_length
         };
@@ -191,16 +191,16 @@ impl Path {
         self.filled = self.full_rounds >= FULL_ROUNDS;
     }
 
-    fn check_drain(&mut self, now: Instant, ack: &Ack, mss: f64) {
+    fn check_drain(&mut self, now: Instant, ack: &Ack, mss: Window) {
         if self.mode == Mode::Startup && self.filled {
             self.mode = Mode::Drain;
         }
-        if self.mode == Mode::Drain && ack.in_flight.as_f64() <= self.inflight(1.0, mss, 0.0) {
+        if self.mode == Mode::Drain && Window::from(ack.in_flight) <= self.inflight(1.0, mss, Window::ZERO) {
             self.enter_probe_bw(now);
         }
     }
 
-    fn update_rtprop(&mut self, now: Instant, ack: &Ack, cwnd: f64, mss: f64, round_begins: bool) {
+    fn update_rtprop(&mut self, now: Instant, ack: &Ack, cwnd: Window, mss: Window, round_begins: bool) {
         let expired = self.rtprop.is_some() && now.since(self.rtprop_at) > RTPROP_SPAN;
         if let Some(rtt) = ack.rtt
             && (expired || self.rtprop.is_none_or(|rtprop| rtt <= rtprop))
@@ -220,11 +220,11 @@ impl Path {
         self.resuming = false;
     }
 
-    fn probe_rtt(&mut self, now: Instant, ack: &Ack, mss: f64, round_begins: bool) {
+    fn probe_rtt(&mut self, now: Instant, ack: &Ack, mss: Window, round_begins: bool) {
         let from = self.kept_small.map_or(ack.delivered, |(from, _)| from);
         self.kept_small = Some((from, ack.delivered + ack.in_flight.get()));
         let Some(done) = self.probe_done else {
-            if ack.in_flight.as_f64() <= LEAST_SEGMENTS * mss {
+            if Window::from(ack.in_flight) <= mss * LEAST_SEGMENTS {
                 self.probe_done = Some(now + PROBE_RTT_SPAN);
                 self.probe_round_done = false;
                 self.round.restart(ack.delivered);
@@ -243,7 +243,7 @@ impl Path {
         }
     }
 
-    fn save_cwnd(&mut self, cwnd: f64) {
+    fn save_cwnd(&mut self, cwnd: Window) {
         let undisturbed = self.repair == Repair::None && self.mode != Mode::ProbeRtt;
         self.prior_cwnd = if undisturbed { cwnd } else { self.prior_cwnd.max(cwnd) };
     }
@@ -258,10 +258,11 @@ impl Path {
         }
     }
 
-    /// The window after this ACK \[bytes\].
-    fn window(&mut self, flow: &Flow, ack: &Ack) -> f64 {
-        let (mss, acked, in_flight) = (flow.mss, ack.acked.as_f64(), ack.in_flight.as_f64());
-        let mut cwnd = (flow.cwnd - ack.lost.as_f64()).max(mss);
+    /// The window after this ACK.
+    fn window(&mut self, flow: &Flow, ack: &Ack) -> Window {
+        let mss = flow.segment();
+        let [acked, in_flight, lost] = [ack.acked, ack.in_flight, ack.lost].map(Window::from);
+        let mut cwnd = (flow.cwnd - lost).max(mss);
         match self.repair {
             Repair::Entering => {
                 cwnd = in_flight + acked;
@@ -277,32 +278,32 @@ impl Path {
         if self.repair == Repair::Conserving {
             cwnd = cwnd.max(in_flight + acked);
         } else {
-            let target = self.inflight(self.cwnd_gain(), mss, INITIAL_SEGMENTS * mss);
+            let target = self.inflight(self.cwnd_gain(), mss, mss * INITIAL_SEGMENTS);
             if self.filled {
                 cwnd = (cwnd + acked).min(target);
-            } else if cwnd < target || (ack.delivered as f64) < INITIAL_SEGMENTS * mss {
+            } else if cwnd < target || (ack.delivered as f64) < (mss * INITIAL_SEGMENTS).as_f64() {
                 cwnd += acked;
             }
-            cwnd = cwnd.max(LEAST_SEGMENTS * mss);
+            cwnd = cwnd.max(mss * LEAST_SEGMENTS);
         }
         if self.mode == Mode::ProbeRtt {
-            cwnd = cwnd.min(LEAST_SEGMENTS * mss);
+            cwnd = cwnd.min(mss * LEAST_SEGMENTS);
         }
         cwnd
     }
 }
 
 impl ModelBased for Bbr {
-    fn on_ack(&mut self, now: Instant, flow: &Flow, ack: &Ack) -> f64 {
-        let path = self.paths.of(flow);
+    fn on_ack(&mut self, now: Instant, flow: &Flow, ack: &Ack) -> Window {
+        let (path, mss) = (self.paths.of(flow), flow.segment());
         let round_begins = path.update_bandwidth(ack);
         if round_begins && path.repair == Repair::Conserving {
             path.repair = Repair::Growing;
         }
-        path.advance_cycle(now, ack, flow.mss);
+        path.advance_cycle(now, ack, mss);
         path.check_full_pipe(ack, round_begins);
-        path.check_drain(now, ack, flow.mss);
-        path.update_rtprop(now, ack, flow.cwnd, flow.mss, round_begins);
+        path.check_drain(now, ack, mss);
+        path.update_rtprop(now, ack, flow.cwnd, mss, round_begins);
         path.set_pacing(flow, ack);
         path.window(flow, ack)
     }
@@ -311,7 +312,7 @@ impl ModelBased for Bbr {
         let path = self.paths.get(flow);
         let pacing = path.map(|path| path.pacing).filter(|pacing| *pacing > 0.0);
         let pacing = pacing.unwrap_or_else(|| initial_pacing(flow, srtt));
-        let bdp = path.and_then(Path::bdp).map(|bdp| Bytes::new(bdp as u64));
+        let bdp = path.and_then(Path::bdp).map(Window::whole);
         Model { pacing: Rate::from_bps(((8.0 * pacing) as u64).max(1)), bdp }
     }
 
@@ -363,7 +364,7 @@ impl ModelBased for Bbr {
 /// Rate that spreads a window over a round trip, with the gain of Startup \[bytes/s\]; a millisecond stands for an
 /// unknown RTT.
 fn initial_pacing(flow: &Flow, srtt: Option<Duration>) -> f64 {
-    HIGH_GAIN * flow.cwnd / srtt.unwrap_or(UNKNOWN_RTT).max(Duration::from_nanos(1)).as_secs_f64()
+    HIGH_GAIN * flow.cwnd.as_f64() / srtt.unwrap_or(UNKNOWN_RTT).max(Duration::from_nanos(1)).as_secs_f64()
 }
 
 /// 2/ln 2: the smallest gain that doubles the rate in each round.

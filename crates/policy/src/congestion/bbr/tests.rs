@@ -1,6 +1,6 @@
 use super::*;
 use crate::congestion::{FlowKey, RateSample};
-use anabranch_units::SubflowId;
+use anabranch_units::{Bytes, SubflowId};
 
 const MSS: f64 = 1000.0;
 /// Rate of the path in most tests: 10 Mbit/s, 1250 bytes per millisecond.
@@ -29,12 +29,12 @@ impl Sender {
     }
 
     fn flow(&self) -> Flow {
-        let (id, ssthresh) = (SubflowId(0), f64::INFINITY);
+        let (id, ssthresh) = (SubflowId(0), Window::INFINITE);
         Flow {
             id,
             key: FlowKey::nth(0),
-            mss: MSS,
-            cwnd: self.cwnd,
+            mss: Bytes::new(MSS as u64),
+            cwnd: Window::new(self.cwnd),
             ssthresh,
             srtt: Some(RTT),
             recovering: false,
@@ -74,7 +74,7 @@ impl Sender {
 
     fn take(&mut self, now: Instant, ack: &Ack) {
         let flow = self.flow();
-        self.cwnd = self.bbr.on_ack(now, &flow, ack);
+        self.cwnd = self.bbr.on_ack(now, &flow, ack).as_f64();
     }
 
     fn pacing(&self) -> f64 {
