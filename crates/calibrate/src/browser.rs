@@ -199,6 +199,7 @@ impl Browser {
             if !is_http2 {
                 return Err(self.log.broken("the server sends what nobody asked for"));
             }
+            // A read may end inside a frame header: its bytes are kept until the header is whole.
             let used = bytes.len().min(http2::FRAME as usize - reading.head.len());
             reading.head.extend_from_slice(&bytes[..used]);
             *read += used as u64;
@@ -226,6 +227,7 @@ impl Browser {
             };
             if is_body {
                 self.came(now, index, &object, used as u64);
+            // An object without bytes has no body whose end could complete it.
             } else if header_is_whole && object.size.is_zero() {
                 self.came(now, index, &object, 0);
             }

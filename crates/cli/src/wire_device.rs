@@ -41,6 +41,7 @@ pub fn prepare(
     hide_memory().map_err(|error| Failure::Failed(miette::miette!("cannot hide the process's memory: {error}")))?;
     let (outer, own): (Vec<IpAddr>, Vec<IpAddr>) = local.iter().partition(|address| is_ours(**address));
     if outer.is_empty() {
+        // Addresses that the machine does not have need no loan: the device routes them by itself.
         let tun = wire.open_tun(&own)?;
         let (device, name) = (tun.name().to_owned(), tun.name().to_owned());
         let driver = Driver::new(config, Box::new(tun));
@@ -56,6 +57,8 @@ pub fn prepare(
     let device = tun.name().to_owned();
     let up = |mtu: Option<u32>| Interface::named(&device).and_then(|interface| interface.up(QUEUE, mtu));
     let failed = |error| Failure::Failed(miette::miette!("cannot bring the TUN device {device} up: {error}"));
+    // Routes can be added only to an interface that is up. The MTU is not known before the loan, which finds the
+    // interfaces of the outer addresses.
     up(None).map_err(failed)?;
     let interface = Interface::named(&device).map_err(failed)?;
     own.iter().try_for_each(|address| interface.route(*address)).map_err(|error| match error.kind() {
@@ -75,6 +78,8 @@ pub fn prepare(
             }
         },
         Diverted::Opening(most) => {
+            // Borrowed connections share the machine's addresses with its own sockets: only ports of this range are
+            // diverted, and one is taken for each connection.
             let many = u32::from(wire.ports.end() - wire.ports.start()) + 1;
             if many < most {
                 return Err(Failure::Refused(miette::miette!(

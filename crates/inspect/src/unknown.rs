@@ -72,6 +72,7 @@ pub(crate) fn of_connection(
         if !fell_back && unmapped > 0 {
             notes.push(format!("{unmapped} bytes from {} have no mapping in the capture.", name(side)));
         }
+        // Unmapped bytes are missing at the data level as well, and have just been counted.
         let missing = stream.coverage.missing.saturating_sub(unmapped);
         if !fell_back && missing > 0 {
             notes.push(format!("{missing} bytes from {} were acknowledged and are not in the capture.", name(side)));

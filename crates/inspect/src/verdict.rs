@@ -106,6 +106,8 @@ pub(crate) fn fallback(flow: &Flow) -> Option<FallbackReport> {
         if shake.bare_syns > 0 {
             return found("SYN", "SYNs with MP_CAPABLE had no answer; the client then tried one without");
         }
+        // The first cause that shows decides. Missing packets come last: a capture with gaps can look like any of the
+        // others.
         return match shake.syn_ack {
             Offer::Nothing if syn.version == 0 => found(
                 "SYN/ACK",

@@ -41,6 +41,7 @@ impl Describer<'_> {
     fn segment(&self, segment: &Segment) -> SegmentText {
         let line = &self.world.lines[self.at];
         let options = &segment.options;
+        // Scripts count from the initial sequence number, which is known only once a SYN was seen.
         let number = |seq: anabranch_units::SubflowSeq, side| match line.isn(side) {
             Some(isn) => i64::from(seq.distance(isn)).to_string(),
             None => format!("abs:{seq}"),

@@ -67,6 +67,7 @@ pub(crate) fn items(source: &Source, folder: Option<&Path>, depth: usize) -> Res
                 if open.len() + depth >= MAX_DEPTH {
                     return Err(ScriptError::refused(&line, &whole, "loops nest too deep", "at most 8 levels"));
                 }
+                // Items from here on belong to the body; those before wait in `open` until its `end`.
                 open.push((count as u64, name.to_owned(), line, std::mem::take(&mut items)));
             }
             Some("end") => {

@@ -29,6 +29,8 @@ impl<'a> Parser<'a> {
     fn statement(mut self) -> Result<Statement, ScriptError> {
         let when = self.when()?;
         let first = self.word("a statement")?;
+        // A segment is told by its second word, since its first is the name of a subflow, which may be that of a
+        // statement.
         if let Some(direction) = self.words.get(self.next).filter(|word| word.text == "<" || word.text == ">") {
             self.next += 1;
             let segment = self.segment()?;

@@ -158,6 +158,8 @@ impl<'a> World<'a> {
         let mut standstill = 0;
         let budget = self.spec.budget.unwrap_or(u64::MAX);
         while let Some((at, turn)) = self.next_turn() {
+            // A sample shows the state before the event at its time, so that looking changes nothing that the event
+            // does.
             if !self.lingering && self.stage.sampler.next_time().is_some_and(|sample| sample <= at) {
                 self.stage.take_samples(at.min(stop));
             }
@@ -181,6 +183,8 @@ impl<'a> World<'a> {
                             Output::Delivery(delivery) => self.stage.deliver(delivery),
                             Output::Departure(departure) => self.stage.depart(departure),
                         }
+                        // Hosts answer each packet before the next arrives, as they would if both had not come at the
+                        // same instant.
                         self.settle();
                     }
                 }

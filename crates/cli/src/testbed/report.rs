@@ -306,6 +306,7 @@ pub fn json(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Resu
         .map(|link| {
             let mut document = serde_json::Map::new();
             document.insert("name".to_owned(), json!(link.name));
+            // Statistics of a link are named in their table alone, so that no name is written here a second time.
             document.extend(LINK.iter().map(|statistic| (statistic.key(), json!(statistic.value(&link.stats)))));
             document.insert("queue_ms".to_owned(), spread(&link.queue_delay, 1e6));
             Value::Object(document)

@@ -6,6 +6,7 @@
 //!   indentation.
 //! - A paragraph of a comment is filled: the first word of a line does not fit the line before.
 //! - A source file has at most 700 lines.
+//! - A function of more than 40 lines has a comment that says why: [`reasons`].
 //! - A citation leads somewhere: [`citations`].
 //! - A dependency is used: [`dependencies`].
 #![allow(clippy::unwrap_used)]
@@ -14,6 +15,7 @@ mod citations;
 #[path = "../common/mod.rs"]
 mod common;
 mod dependencies;
+mod reasons;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -35,6 +37,7 @@ enum Rule {
     Width,
     Filling,
     Length,
+    Reason,
 }
 
 impl Rule {
@@ -44,6 +47,9 @@ impl Rule {
             Rule::Width => "break the line; a string literal can be broken with a backslash",
             Rule::Filling => "fill the paragraph up to 120 columns",
             Rule::Length => "move a part that has its own name into a module",
+            Rule::Reason => {
+                "say why where a reader stops (a race, an order, a clause of an RFC), or split the function"
+            }
         }
     }
 }
@@ -68,7 +74,9 @@ fn sources_are_tidy() {
     let mut found: BTreeMap<Rule, Vec<String>> = BTreeMap::new();
     for path in &files {
         let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
-        for Offence { line, rule, what } in offences(&std::fs::read_to_string(path).unwrap()) {
+        let text = std::fs::read_to_string(path).unwrap();
+        let unexplained = if reasons::applies(name) { reasons::offences(&text) } else { Vec::new() };
+        for Offence { line, rule, what } in offences(&text).into_iter().chain(unexplained) {
             found.entry(rule).or_default().push(format!("{name}:{line}: {what}"));
         }
     }

@@ -169,6 +169,8 @@ impl Connection {
             let Some(map) = subflow.rx.maps.covering(at) else { break self.await_mapping(now, index, at, shared) };
             subflow.rx.unmapped_until = None;
             if let Some(proof) = map.proof {
+                // A checksum covers its whole mapping (RFC 8684 §3.3.1): nothing of it may reach the data level before
+                // it is proven.
                 if subflow.rx.unplaced.len() < map.length {
                     self.await_rest(index, &map);
                     break true;
@@ -188,6 +190,7 @@ impl Connection {
                     break;
                 }
             }
+            // With checksums a DATA_FIN is as unproven as its mapping, and so waits for the last byte.
             if map.proof.is_some_and(|proof| proof.data_fin)
                 && !self.take_data_fin(now, index, map.data + map.length, shared)
             {

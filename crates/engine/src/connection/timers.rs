@@ -157,6 +157,7 @@ impl Connection {
             if self.subflows.is_due(now, index, self.keepalive.as_ref()) {
                 self.on_subflow_deadline(now, index, shared);
             }
+            // A deadline may remove its subflow, and then the next one has this index.
             if self.subflows.get(index).is_some_and(|subflow| subflow.id == id) {
                 index += 1;
             }
@@ -164,6 +165,7 @@ impl Connection {
         if self.life.is_gone() {
             return;
         }
+        // Timers that end the connection come before those that send: one that is gone sends nothing.
         if due(&mut self.timers.abandoned, now) {
             let complete = self.sender.outgoing.fin_acked && self.receiver.finished();
             self.stats.ended = self.stats.ended.or((!complete).then_some(Ended::NoSubflow));

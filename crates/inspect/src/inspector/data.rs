@@ -49,6 +49,7 @@ impl Inspector {
         let reordering = self.flows[flow].reordering();
         let side = &mut self.flows[flow].sides[from];
         let Some(position) = side.sequence.position(segment.seq) else { return };
+        // The SYN takes the first sequence number (RFC 9293 §3.4), the payload those behind it.
         let start = position + i64::from(segment.flags.has(Flags::SYN));
         if segment.flags.has(Flags::FIN) {
             side.sequence.fin.get_or_insert(start.saturating_add_unsigned(bytes));
@@ -71,6 +72,8 @@ impl Inspector {
             Sent::Again => {}
             Sent::Data(inserted) => {
                 let side = &mut self.flows[flow].sides[from];
+                // Mappings count from the initial sequence number (RFC 8684 §3.3.1): data waits until it is known, and
+                // so does all that comes while some waits, so that nothing overtakes.
                 if side.sequence.isn.is_none() || side.has_pending() {
                     side.wait(range, map, at);
                     self.replay(flow, from, false);

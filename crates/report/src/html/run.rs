@@ -178,6 +178,7 @@ fn sequence(header: &Header, timeline: &Timeline, begin: Instant, title: &str) -
         let arrived = of(path, Copied::New).filter(|sent| !sent.lost);
         drawn(name.clone(), arrived.enumerate().filter(|(n, _)| n % every == 0).map(|(_, sent)| sent).collect());
     }
+    // Repetitions and losses are few beside new data: thinned by the same factor most of them would vanish.
     let mut left_out = false;
     for (path, name) in header.paths.iter().enumerate() {
         let again = [(Copied::Retransmitted, "retransmitted"), (Copied::Reinjected, "reinjected")];

@@ -80,6 +80,7 @@ pub(super) fn middlebox(at: &At<MiddleboxTable>) -> Result<MiddleboxSpec, Proble
             let all = [(drop, Fault::Drop), (duplicate, Fault::Duplicate), (swap, Fault::Swap), (delay, Fault::Delay)];
             let mut plan: Vec<_> =
                 all.iter().flat_map(|(numbers, fault)| numbers.iter().map(|number| (*number, *fault))).collect();
+            // Sorted, two faults of one segment are neighbours.
             plan.sort_unstable();
             if let Some(pair) = plan.windows(2).find(|pair| pair[0].0 == pair[1].0) {
                 let problem = format!("segment {} meets two faults", pair[0].0);

@@ -72,6 +72,8 @@ pub(crate) fn resolve(
     traces: &mut Traces<'_>,
     texts: &mut Texts<'_>,
 ) -> Result<Resolved, Problem> {
+    // Order matters below: hosts and workloads name paths, workloads end at `stop`, and the hosts of all workloads
+    // count towards the limit of `clients`.
     let read = |table| HostSettings::read(settings, table);
     let hosts = [read(&file.host)?, read(&file.client)?, read(&file.server)?];
     let shared = paths::shared(file, traces)?;
@@ -106,6 +108,7 @@ pub(crate) fn resolve(
         Some(at) if (1..=MAX_REPEAT).contains(&at.value) => at.value,
         Some(at) => return Err(Problem::at(&at.span, format!("`repeat` is {}", at.value), "accepted: 1 to 100000")),
     };
+    // The default is the first of these that is defined for the workloads: load time, completion time, goodput.
     let pages = spec.workloads.iter().any(|w| matches!(w, Workload::Web { .. }));
     let is_sized = |w: &Workload| {
         matches!(

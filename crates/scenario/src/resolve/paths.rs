@@ -74,6 +74,7 @@ fn path(name: &str, at: &At<PathTable>, links: &[String], traces: &mut Traces<'_
             return Err(Problem::at(&rtt.span, "both `delay` and `rtt` are given", "accepted: one of them"));
         }
     };
+    // The settings of a path hold for each direction; only rate and loss can differ between them.
     let link = |service, loss: &Option<At<Loss>>| {
         let mut config = LinkConfig::new(service, delay);
         config.jitter = table.jitter.as_ref().map_or(Duration::ZERO, |at| at.value.0);

@@ -87,6 +87,7 @@ fn workload(
             };
             let end = table.stop.as_ref().map_or(stop, |at| at.value.0);
             let (on, off) = (time(&table.on), time(&table.off));
+            // One of the pair alone says nothing: a key that would be ignored is refused.
             if table.on.is_none() || table.off.is_none() {
                 without_effect("on", &table.on, "`on` with `off`")?;
                 without_effect("off", &table.off, "`off` with `on`")?;

@@ -96,6 +96,7 @@ impl Runner {
             Action::Write { bytes, takes, on } => {
                 let (at, id) = self.connection(on.as_deref(), line)?;
                 let start = self.world.conversations[at].written;
+                // The limit keeps a number of a script from taking all memory.
                 let data = pattern(Side::Host, start, (*bytes).min(1 << 26) as usize);
                 let taken = self.host().write(id, &data).unwrap_or(0) as u64;
                 self.world.conversations[at].written += taken as i64;
@@ -116,6 +117,8 @@ impl Runner {
                 let at = self.known(name, line)?;
                 let (_, id) = self.connection(Some(name), line)?;
                 let subflows = self.host().subflows(id);
+                // Subflows that are gone are listed as well, perhaps on the same addresses: the last is the current
+                // one.
                 let found = subflows.iter().rev().find(|one| self.world.named(one.local, one.remote) == Some(at));
                 let Some(subflow) = found.map(|one| one.id) else {
                     return Err(self.failed(line, format!("the endpoint has no subflow `{name}`")));

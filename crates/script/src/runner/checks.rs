@@ -60,6 +60,7 @@ impl Runner {
                 let at = self.conversation(on.as_deref(), line)?;
                 let found = self.events.iter().position(|(of, got)| *of == Some(at) && got.starts_with(words));
                 match (found, absent) {
+                    // Events before the one found are dropped with it: a script states them in their order.
                     (Some(index), false) => drop(self.events.drain(..=index)),
                     (Some(index), true) => {
                         let got = self.events[index].1.join(" ");

@@ -269,6 +269,7 @@ impl Study {
             return Err(Problem::at(title, problem, "accepted: 1 to 100000 repetitions"));
         }
         for (n, (axis, at)) in self.axes.iter().zip(&self.file.axis).enumerate() {
+            // Names of axes become columns beside those of the results.
             let taken = ["version", "study", "system", "digest", "seed"].contains(&axis.name.as_str());
             if taken || self.axes[..n].iter().any(|other| other.name == axis.name) {
                 let problem = format!("`{}` cannot be the name of this axis: something else has it", axis.name);

@@ -77,6 +77,7 @@ impl Axis {
                 return Err(Problem::at(&key.span, format!("`{}` is no key", key.value), help));
             }
         }
+        // Exactly one way: if several were given, which one counts would depend on the order in this function.
         let given = [
             table.values.is_some(),
             table.grid.is_some(),

@@ -141,6 +141,7 @@ impl Campaign {
             sources.error(Problem::at(span, format!("{what}: {error}"), help))
         };
         let bare = self.scenario(0, &[])?;
+        // One more each time, so that the one that breaks the scenario is named.
         for n in 0..file.set.len() {
             let set = &file.set[n];
             self.scenario(0, &self.sets[..=n]).map_err(|error| at(&set.span, &set.value, &error))?;
@@ -151,6 +152,7 @@ impl Campaign {
             for key in &axis.keys {
                 is_there(key, &base).map_err(|problem| sources.error(problem))?;
             }
+            // Each value is tried by itself before the first run: a sweep of hours should not end at its last value.
             for value in axis.samples() {
                 let sets: Vec<String> = self.sets.iter().cloned().chain(axis.sets(&value)).collect();
                 let place = if axis.keys.len() == 1 { &axis.keys[0].span } else { &axis.span };

@@ -145,6 +145,7 @@ pub(super) fn write(flow: &FlowKey, ip: &IpHeader, length: usize, out: &mut Writ
             header[9] = TCP;
             header[12..16].copy_from_slice(&src.octets());
             header[16..20].copy_from_slice(&dst.octets());
+            // The checksum counts as zero in its own sum (RFC 791 §3.1), which the header still has here.
             let mut checksum = Checksum::new();
             checksum.add(&header);
             header[10..12].copy_from_slice(&checksum.value().to_be_bytes());
