@@ -12,9 +12,9 @@ if TYPE_CHECKING:
         Buffers,
         Decision,
         Event,
+        FlightView,
         Flow,
         Opportunity,
-        Picture,
         Piece,
         Probe,
         Subflow,
@@ -70,7 +70,7 @@ class Scheduler:
         """
 
 
-class Window(NamedTuple):
+class WindowUpdate(NamedTuple):
     """Window and threshold, set by a congestion control itself."""
 
     cwnd_bytes: float
@@ -130,11 +130,11 @@ class CongestionControl:
         """
         return self.on_fast_retransmit(now, flow, in_flight_bytes, flows)
 
-    def on_ack(self, now: float, flow: Flow, ack: Ack, flows: Sequence[Flow]) -> Window | None:
+    def on_ack(self, now: float, flow: Flow, ack: Ack, flows: Sequence[Flow]) -> WindowUpdate | None:
         """Called for every ACK that delivers something, before it is counted, in recovery as well.
 
-        :returns: ``None``, or a :class:`Window` in place of slow start and congestion avoidance for this ACK. It is
-            void in recovery, and may not raise a window that was no limit.
+        :returns: ``None``, or a :class:`WindowUpdate` in place of slow start and congestion avoidance for this ACK. It
+            is void in recovery, and may not raise a window that was no limit.
         """
         return None
 
@@ -159,7 +159,7 @@ class CongestionControl:
         """Called when data leave although nothing was in flight."""
 
 
-class Rescue(NamedTuple):
+class Response(NamedTuple):
     """Answer of :meth:`Reinjection.on_opportunity`."""
 
     repeat: bool = True
@@ -175,12 +175,12 @@ class Reinjection:
         class Tail(anabranch.Reinjection):
             '''Once everything is sent, a copy of what is under way, on the fastest other subflow.'''
 
-            def next(self, now, picture):
-                if picture.view.unsent_bytes:
+            def next(self, now, flight):
+                if flight.view.unsent_bytes:
                     return None
-                free = [subflow for subflow in picture.view.subflows if subflow.has_room_to_repeat]
+                free = [subflow for subflow in flight.view.subflows if subflow.has_room_to_repeat]
                 for subflow in sorted(free, key=lambda subflow: subflow.srtt_s):
-                    for piece in picture.pieces:
+                    for piece in flight.pieces:
                         if len(piece.carriers) == 1 and subflow.id not in piece.carriers:
                             return anabranch.repeat(subflow.id, piece.dsn)
                 return None
@@ -200,15 +200,15 @@ class Reinjection:
         """
         return True
 
-    def on_opportunity(self, now: float, opportunity: Opportunity) -> Rescue | bool | None:
+    def on_opportunity(self, now: float, opportunity: Opportunity) -> Response | bool | None:
         """Called when a subflow has room and nothing new can leave (Raiciu et al. 2012, opportunistic retransmission).
 
-        :returns: True to repeat the oldest unacknowledged data on ``opportunity.on``; a :class:`Rescue` to penalise
+        :returns: True to repeat the oldest unacknowledged data on ``opportunity.on``; a :class:`Response` to penalise
             its carriers as well.
         """
         return None
 
-    def next(self, now: float, picture: Picture) -> Decision | None:
+    def next(self, now: float, flight: FlightView) -> Decision | None:
         """Names the next copy. Called again and again until there is none: before each scheduling decision, and when
         everything is sent.
 
@@ -219,15 +219,15 @@ class Reinjection:
         """
         return None
 
-    def on_sent(self, now: float, piece: Piece, on: int, picture: Picture) -> None:
+    def on_sent(self, now: float, piece: Piece, on: int, flight: FlightView) -> None:
         """Called after ``piece`` left for the first time, on the subflow ``on``."""
 
-    def wake(self, now: float, picture: Picture) -> float | None:
+    def wake(self, now: float, flight: FlightView) -> float | None:
         """Says when to be woken [s of the run]. Asked after all that could leave has left, while anything is under
         way; a time that is past counts for none."""
         return None
 
-    def on_wake(self, now: float, picture: Picture) -> Sequence[int] | None:
+    def on_wake(self, now: float, flight: FlightView) -> Sequence[int] | None:
         """Called at that time; :meth:`next` is called afterwards.
 
         :returns: ids of subflows that are stale: what they alone carried goes elsewhere, and nothing new goes to them

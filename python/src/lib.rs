@@ -97,9 +97,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<congestion::PyFlow>()?;
     module.add_class::<congestion::PyAck>()?;
     module.add_class::<reinjection::PyOpportunity>()?;
-    module.add_class::<reinjection::PyPicture>()?;
+    module.add_class::<reinjection::PyFlightView>()?;
     module.add_class::<reinjection::PyPiece>()?;
-    module.add_class::<reinjection::PyStanding>()?;
+    module.add_class::<reinjection::PySubflowState>()?;
     module.add_class::<receive_window::PyBuffers>()?;
     module.add_class::<receive_window::PyUsage>()?;
     module.add_class::<ack_path::PyAckRoute>()?;

@@ -66,7 +66,7 @@ const KINDS: [Kind; 5] = [
     },
     Kind {
         base: "Reinjection",
-        methods: &["on_rto(self, now, on)", "on_opportunity(self, now, opportunity)", "next(self, now, picture)"],
+        methods: &["on_rto(self, now, on)", "on_opportunity(self, now, opportunity)", "next(self, now, flight)"],
         needed: Needed::One,
         able: |class, base| {
             let mut own = ["on_sent", "next", "wake", "on_wake"].into_iter().map(|name| is_own(class, base, name));

@@ -44,20 +44,20 @@ impl Reinjection for PyReinjection {
     fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Response {
         let Some(method) = &self.on_opportunity else { return Response::default() };
         method.ask(Some(now), (now.as_secs_f64(), PyOpportunity::of(opportunity)), |method, answer| {
-            rescue(method, answer, opportunity.carriers)
+            response(method, answer, opportunity.carriers)
         })
     }
 
-    fn on_sent(&mut self, now: Instant, sent: &Piece, on: SubflowId, picture: &FlightView<'_>) {
+    fn on_sent(&mut self, now: Instant, sent: &Piece, on: SubflowId, flight: &FlightView<'_>) {
         if let Some(method) = &self.on_sent {
-            let piece = PyPiece::of(sent, picture.states);
-            method.tell(now, (now.as_secs_f64(), piece, on.0, PyPicture::of(picture)));
+            let piece = PyPiece::of(sent, flight.states);
+            method.tell(now, (now.as_secs_f64(), piece, on.0, PyFlightView::of(flight)));
         }
     }
 
-    fn next(&mut self, now: Instant, picture: &FlightView<'_>) -> Option<Repeat> {
+    fn next(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
         let method = self.next.as_ref()?;
-        method.ask(Some(now), (now.as_secs_f64(), PyPicture::of(picture)), |method, answer| {
+        method.ask(Some(now), (now.as_secs_f64(), PyFlightView::of(flight)), |method, answer| {
             if answer.is_none() {
                 return Ok(None);
             }
@@ -68,30 +68,30 @@ impl Reinjection for PyReinjection {
         })
     }
 
-    fn wake(&mut self, now: Instant, picture: &FlightView<'_>) -> Option<Instant> {
+    fn wake(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Instant> {
         let method = self.wake.as_ref()?;
-        method.ask(Some(now), (now.as_secs_f64(), PyPicture::of(picture)), |method, answer| {
+        method.ask(Some(now), (now.as_secs_f64(), PyFlightView::of(flight)), |method, answer| {
             let accepted = "None or seconds of the run, such as now + 0.01";
             let at: Option<f64> = answer.extract().map_err(|_| method.refuse(answer, accepted))?;
             at.map(|at| instant(at).ok_or_else(|| method.refuse_value(answer, accepted))).transpose()
         })
     }
 
-    fn on_wake(&mut self, now: Instant, picture: &FlightView<'_>) -> SubflowSet {
+    fn on_wake(&mut self, now: Instant, flight: &FlightView<'_>) -> SubflowSet {
         let Some(method) = &self.on_wake else { return SubflowSet::NONE };
-        method.ask(Some(now), (now.as_secs_f64(), PyPicture::of(picture)), |method, answer| {
+        method.ask(Some(now), (now.as_secs_f64(), PyFlightView::of(flight)), |method, answer| {
             let accepted = "None or a list of ids of subflows that are stale";
             let stale: Option<Vec<u16>> = answer.extract().map_err(|_| method.refuse(answer, accepted))?;
             stale.unwrap_or_default().into_iter().try_fold(SubflowSet::NONE, |marks, id| {
-                let standing = picture.states.iter().find(|standing| standing.id.0 == id);
-                standing.map(|it| marks.with(it.mark)).ok_or_else(|| method.refuse_value(answer, accepted))
+                let state = flight.states.iter().find(|state| state.id.0 == id);
+                state.map(|it| marks.with(it.mark)).ok_or_else(|| method.refuse_value(answer, accepted))
             })
         })
     }
 }
 
-fn rescue(method: &Method, answer: &Bound<'_, PyAny>, carriers: &[Carrier]) -> PyResult<Response> {
-    let accepted = "None, True, False or anabranch.Rescue(repeat, penalise) with ids of the carriers";
+fn response(method: &Method, answer: &Bound<'_, PyAny>, carriers: &[Carrier]) -> PyResult<Response> {
+    let accepted = "None, True, False or anabranch.Response(repeat, penalise) with ids of the carriers";
     if answer.is_none() {
         return Ok(Response::default());
     }
@@ -171,27 +171,27 @@ impl PyOpportunity {
 }
 
 /// The connection at a moment in which copies can be asked for.
-#[pyclass(frozen, name = "Picture", module = "anabranch")]
-pub struct PyPicture {
+#[pyclass(frozen, name = "FlightView", module = "anabranch")]
+pub struct PyFlightView {
     view: PyView,
-    standings: Vec<SubflowState>,
+    states: Vec<SubflowState>,
     pieces: Vec<Piece>,
 }
 
-impl PyPicture {
-    fn of(picture: &FlightView<'_>) -> Self {
+impl PyFlightView {
+    fn of(flight: &FlightView<'_>) -> Self {
         let mut pieces = Vec::new();
-        let mut at = picture.view.data_una;
-        while let Some(piece) = picture.outstanding.piece(at) {
+        let mut at = flight.view.data_una;
+        while let Some(piece) = flight.outstanding.piece(at) {
             at = piece.end();
             pieces.push(piece);
         }
-        PyPicture { view: PyView::of(picture.view), standings: picture.states.to_vec(), pieces }
+        PyFlightView { view: PyView::of(flight.view), states: flight.states.to_vec(), pieces }
     }
 }
 
 #[pymethods]
-impl PyPicture {
+impl PyFlightView {
     /// Usable subflows, unsent data and the peer's window, as schedulers see them.
     #[getter]
     fn view(&self) -> PyView {
@@ -200,18 +200,18 @@ impl PyPicture {
 
     /// All open subflows, usable or not, ordered by id.
     #[getter]
-    fn standings(&self) -> Vec<PyStanding> {
-        self.standings.iter().map(|standing| PyStanding(*standing)).collect()
+    fn states(&self) -> Vec<PySubflowState> {
+        self.states.iter().map(|state| PySubflowState(*state)).collect()
     }
 
     /// All that was sent and that no DATA_ACK covers, in the order of the stream.
     #[getter]
     fn pieces(&self) -> Vec<PyPiece> {
-        self.pieces.iter().map(|piece| PyPiece::of(piece, &self.standings)).collect()
+        self.pieces.iter().map(|piece| PyPiece::of(piece, &self.states)).collect()
     }
 
     fn __repr__(&self) -> String {
-        format!("<anabranch.Picture: {} subflows, {} pieces>", self.standings.len(), self.pieces.len())
+        format!("<anabranch.FlightView: {} subflows, {} pieces>", self.states.len(), self.pieces.len())
     }
 }
 
@@ -220,9 +220,9 @@ impl PyPicture {
 pub struct PyPiece(Piece, Vec<u16>);
 
 impl PyPiece {
-    fn of(piece: &Piece, standings: &[SubflowState]) -> Self {
-        let carriers = standings.iter().filter(|standing| standing.mark.meets(piece.carriers));
-        PyPiece(*piece, carriers.map(|standing| standing.id.0).collect())
+    fn of(piece: &Piece, states: &[SubflowState]) -> Self {
+        let carriers = states.iter().filter(|state| state.mark.meets(piece.carriers));
+        PyPiece(*piece, carriers.map(|state| state.id.0).collect())
     }
 }
 
@@ -258,11 +258,13 @@ impl PyPiece {
 }
 
 /// An open subflow, usable or not.
-#[pyclass(frozen, name = "Standing", module = "anabranch")]
-pub struct PyStanding(SubflowState);
+#[pyclass(frozen, name = "SubflowState", module = "anabranch")]
+pub struct PySubflowState(SubflowState);
 
 fields! {
-    PyStanding, |s| format!("<anabranch.Standing of {}: {}>", s.id.0, if s.usable { "usable" } else { "not usable" });
+    PySubflowState, |s| {
+        format!("<anabranch.SubflowState of {}: {}>", s.id.0, if s.usable { "usable" } else { "not usable" })
+    };
     /// Id of the subflow.
     id: u16 = |s| s.id.0;
     /// One of the two ends asked to use it only when no other works (MP_PRIO, or B in MP_JOIN).

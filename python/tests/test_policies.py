@@ -26,12 +26,12 @@ class Reno(ab.CongestionControl):
 class Tail(ab.Reinjection):
     """Once everything is sent, each piece under way once more, on the fastest subflow that did not carry it."""
 
-    def next(self, now: float, picture: ab.Picture) -> ab.Decision | None:
-        if picture.view.unsent_bytes:
+    def next(self, now: float, flight: ab.FlightView) -> ab.Decision | None:
+        if flight.view.unsent_bytes:
             return None
-        free = [subflow for subflow in picture.view.subflows if subflow.has_room_to_repeat]
+        free = [subflow for subflow in flight.view.subflows if subflow.has_room_to_repeat]
         for subflow in sorted(free, key=lambda subflow: subflow.srtt_s):
-            for piece in picture.pieces:
+            for piece in flight.pieces:
                 if len(piece.carriers) == 1 and subflow.id not in piece.carriers:
                     return ab.repeat(subflow.id, piece.dsn)
         return None
@@ -137,8 +137,8 @@ def test_a_congestion_control_sets_its_window() -> None:
     class Fixed(Reno):
         """Ten segments, whatever happens."""
 
-        def on_ack(self, now: float, flow: ab.Flow, ack: ab.Ack, flows: Sequence[ab.Flow]) -> ab.Window:
-            return ab.Window(10 * flow.mss_bytes, math.inf)
+        def on_ack(self, now: float, flow: ab.Flow, ack: ab.Ack, flows: Sequence[ab.Flow]) -> ab.WindowUpdate:
+            return ab.WindowUpdate(10 * flow.mss_bytes, math.inf)
 
     run = ab.scenario("wlan-lte").with_({"host.congestion": Fixed, "workload.0.size": "4MiB"}).run(seed=1)
     windows = pyarrow.table(run.samples)["cwnd_bytes"].to_pylist()
@@ -182,10 +182,10 @@ def test_an_opportunity_is_shown_and_answered() -> None:
     seen: list[ab.Opportunity] = []
 
     class Rescuer(ab.Reinjection):
-        def on_opportunity(self, now: float, opportunity: ab.Opportunity) -> ab.Rescue | None:
+        def on_opportunity(self, now: float, opportunity: ab.Opportunity) -> ab.Response | None:
             seen.append(opportunity)
             slower = [id for id in opportunity.carriers if id != opportunity.on]
-            return ab.Rescue(repeat=bool(slower), penalise=slower) if opportunity.cause == "window" else None
+            return ab.Response(repeat=bool(slower), penalise=slower) if opportunity.cause == "window" else None
 
     s = ab.scenario("lossy").with_({"host.receive-buffer": "64KiB"})
     mine, never = (s.with_({"host.reinjection": which}).run(seed=1) for which in (Rescuer, "none"))
@@ -201,22 +201,22 @@ def test_a_reinjection_is_woken_and_sees_all_subflows() -> None:
     class Late(ab.Reinjection):
         """Copies what is under way for longer than 40 ms."""
 
-        def next(self, now: float, picture: ab.Picture) -> ab.Decision | None:
-            for piece in picture.pieces:
+        def next(self, now: float, flight: ab.FlightView) -> ab.Decision | None:
+            for piece in flight.pieces:
                 if now - piece.sent_s < 0.04 or len(piece.carriers) != 1:
                     continue
-                for standing in picture.standings:
-                    if standing.usable and standing.has_room and standing.id not in piece.carriers:
-                        return ab.repeat(standing.id, piece.dsn)
+                for state in flight.states:
+                    if state.usable and state.has_room and state.id not in piece.carriers:
+                        return ab.repeat(state.id, piece.dsn)
             return None
 
-        def wake(self, now: float, picture: ab.Picture) -> float | None:
-            left = [piece.sent_s for piece in picture.pieces if len(piece.carriers) == 1]
+        def wake(self, now: float, flight: ab.FlightView) -> float | None:
+            left = [piece.sent_s for piece in flight.pieces if len(piece.carriers) == 1]
             return max(min(left) + 0.04, now + 0.001) if left else None
 
-        def on_wake(self, now: float, picture: ab.Picture) -> list[int]:
+        def on_wake(self, now: float, flight: ab.FlightView) -> list[int]:
             woken.append(now)
-            assert all(piece.length_bytes > 0 for piece in picture.pieces) and len(picture.standings) >= 1
+            assert all(piece.length_bytes > 0 for piece in flight.pieces) and len(flight.states) >= 1
             return []
 
     run = ab.scenario("path-failure").with_({"host.reinjection": Late}).run(seed=1)
@@ -262,8 +262,8 @@ def answers(base: type, method: str, answer: Any) -> type:
         ("host.reinjection", ab.Reinjection, "next", 1, "None or anabranch.repeat(on, from_dsn)"),
         ("host.reinjection", ab.Reinjection, "next", ab.send(0), "None or anabranch.repeat(on, from_dsn)"),
         ("host.reinjection", Tail, "wake", -1.0, "None or seconds of the run, such as now + 0.01"),
-        ("host.reinjection", ab.Reinjection, "on_opportunity", "yes", "None, True, False or anabranch.Rescue"),
-        ("host.reinjection", ab.Reinjection, "on_opportunity", (True, [99]), "None, True, False or anabranch.Rescue"),
+        ("host.reinjection", ab.Reinjection, "on_opportunity", "yes", "None, True, False or anabranch.Response"),
+        ("host.reinjection", ab.Reinjection, "on_opportunity", (True, [99]), "None, True, False or anabranch.Response"),
         ("host.window", ab.ReceiveWindow, "share", None, "2 shares, one for each of `usage`"),
         ("host.window", ab.ReceiveWindow, "share", [1], "2 shares, one for each of `usage`"),
         ("host.window", ab.ReceiveWindow, "share", [1, -1], "2 shares, one for each of `usage`"),

@@ -302,7 +302,7 @@ fn each_policy_differs_from_the_others() {
 fn a_policy_that_repeats_itself_or_lies_is_found_out() {
     struct Constant(Repeat);
     impl Reinjection for Constant {
-        fn next(&mut self, _now: Instant, _picture: &FlightView<'_>) -> Option<Repeat> {
+        fn next(&mut self, _now: Instant, _flight: &FlightView<'_>) -> Option<Repeat> {
             Some(self.0)
         }
     }

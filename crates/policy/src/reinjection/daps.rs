@@ -37,7 +37,7 @@ fn is_shut_out(subflow: &SubflowView, flight: &FlightView<'_>) -> bool {
 }
 
 impl Reinjection for Daps {
-    fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _picture: &FlightView<'_>) {
+    fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _flight: &FlightView<'_>) {
         // It may fill a hole that the scheduler left.
         self.cursors.back_to(sent.from);
     }

@@ -187,7 +187,7 @@ impl Reinjection for Insured {
         if pays(opportunity) { self.opportunistic.on_opportunity(now, opportunity) } else { Response::default() }
     }
 
-    fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _picture: &FlightView<'_>) {
+    fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _flight: &FlightView<'_>) {
         self.sent += sent.length.get();
     }
 

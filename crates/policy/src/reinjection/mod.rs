@@ -95,21 +95,21 @@ pub trait Reinjection: Send {
         Response::default()
     }
     /// Called after sending: `sent` left for the first time, on `on`.
-    fn on_sent(&mut self, _now: Instant, _sent: &Piece, _on: SubflowId, _picture: &FlightView<'_>) {}
+    fn on_sent(&mut self, _now: Instant, _sent: &Piece, _on: SubflowId, _flight: &FlightView<'_>) {}
     /// The next copy. Called again and again until there is none: before each scheduling decision (so after each
     /// sending as well), and when everything is sent.
-    fn next(&mut self, _now: Instant, _picture: &FlightView<'_>) -> Option<Repeat> {
+    fn next(&mut self, _now: Instant, _flight: &FlightView<'_>) -> Option<Repeat> {
         None
     }
     /// Returns the time at which to be woken, asked after all that could leave has left while anything is under way. A
     /// time that is past counts for none.
-    fn wake(&mut self, _now: Instant, _picture: &FlightView<'_>) -> Option<Instant> {
+    fn wake(&mut self, _now: Instant, _flight: &FlightView<'_>) -> Option<Instant> {
         None
     }
     /// Handles the time given by [`Reinjection::wake`]; [`Reinjection::next`] is called afterwards. Returns the
     /// subflows that are stale: data that they alone carried goes elsewhere, and they get no new data until a packet
     /// arrives on them.
-    fn on_wake(&mut self, _now: Instant, _picture: &FlightView<'_>) -> SubflowSet {
+    fn on_wake(&mut self, _now: Instant, _flight: &FlightView<'_>) -> SubflowSet {
         SubflowSet::NONE
     }
 }
