@@ -80,8 +80,8 @@ impl Scripted {
             transfer: dialogue.transfer.clone(),
             multipath: dialogue.multipath,
             events: dialogue.events.clone(),
-            stats: cx.endpoint.connection(id).unwrap_or_default(),
-            subflows: cx.endpoint.subflows(id),
+            stats: cx.endpoint.connection_stats(id).unwrap_or_default(),
+            subflows: cx.endpoint.subflow_stats(id),
         }
     }
 
@@ -107,7 +107,7 @@ impl Application for Scripted {
 
     fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
         if let Event::Accepted { .. } = event {
-            let subflows = cx.endpoint.subflows(id);
+            let subflows = cx.endpoint.subflow_stats(id);
             let port = subflows.first().map_or(0, |subflow| subflow.local.port());
             let Some(plan) = self.listening.get(&port).copied() else { return };
             self.begin(id, Role::Server, plan);

@@ -380,7 +380,7 @@ fn kernel_aborts(role: Role) {
     meeting.ground.wait_counted("MPFastcloseTx", 1);
     // The event comes first, and the connection is gone when its RSTs have left: on a busy machine that may be a round
     // later.
-    let gone = wait(LIMIT, || meeting.engine.with(|_, cx| cx.endpoint.connections()) == 0);
+    let gone = wait(LIMIT, || meeting.engine.with(|_, cx| cx.endpoint.connection_count()) == 0);
     assert!(gone, "{}", meeting.describe());
     meeting.engine.check().unwrap();
 }
@@ -469,7 +469,7 @@ fn hundred(role: Role) {
         };
         conversations.push((id, stream));
     }
-    assert_eq!(engine.with(|_, cx| cx.endpoint.connections()), 100);
+    assert_eq!(engine.with(|_, cx| cx.endpoint.connection_count()), 100);
     for (id, _) in &conversations {
         let joined = |c: &anabranch_interop::Connection| c.subflows.iter().filter(|s| s.established).count() == 2;
         engine.wait_for(*id, LIMIT, joined).unwrap();

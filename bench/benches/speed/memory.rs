@@ -72,7 +72,7 @@ impl Pair {
         self.hosts[0].write(client, &Bytes::from_static(&DATA[..100])).unwrap_or(0);
         self.run();
         let server = self.opened[1].expect("the server accepts within a round trip");
-        assert_eq!(self.hosts[1].subflows(server).iter().filter(|subflow| subflow.established).count(), 2);
+        assert_eq!(self.hosts[1].subflow_stats(server).iter().filter(|subflow| subflow.established).count(), 2);
         (client, server)
     }
 

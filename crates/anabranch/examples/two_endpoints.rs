@@ -87,7 +87,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         ends.iter_mut().for_each(|end| end.handle_timeout(now));
     }
     println!("{} s: wrote {written}, read {read} bytes", now.as_secs_f64());
-    for subflow in ends[0].subflows(client) {
+    for subflow in ends[0].subflow_stats(client) {
         println!("{} to {}: {} bytes first sent here", subflow.local, subflow.remote, subflow.bytes_first_sent);
     }
     assert_eq!(read, LENGTH);

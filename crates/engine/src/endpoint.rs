@@ -494,14 +494,16 @@ impl Endpoint {
         self.shared.chosen.pin(key, idsn);
     }
 
-    /// Returns the statistics of a connection; kept after its end, until `forget`.
-    pub fn connection(&self, id: ConnectionId) -> Option<ConnectionStats> {
+    /// Returns the statistics of a connection; `None` for an unknown id. They are kept after its end, until
+    /// [`Endpoint::forget`].
+    pub fn connection_stats(&self, id: ConnectionId) -> Option<ConnectionStats> {
         let alive = self.get(id).map(Connection::stats);
         alive.or_else(|| self.closed.get(&id).map(|(stats, _)| stats.clone()))
     }
 
-    /// Returns the statistics of its subflows, including those that are gone.
-    pub fn subflows(&self, id: ConnectionId) -> Vec<SubflowStats> {
+    /// Returns the statistics of a connection's subflows, in the order of their ids and with those that are gone; empty
+    /// for an unknown connection. They are kept as long as those of the connection.
+    pub fn subflow_stats(&self, id: ConnectionId) -> Vec<SubflowStats> {
         let alive = self.get(id).map(Connection::subflow_stats);
         alive.or_else(|| self.closed.get(&id).map(|(_, subflows)| subflows.clone())).unwrap_or_default()
     }
@@ -515,8 +517,8 @@ impl Endpoint {
         }
     }
 
-    /// Connections alive.
-    pub fn connections(&self) -> usize {
+    /// Returns the number of connections alive; those that are kept for their statistics do not count.
+    pub fn connection_count(&self) -> usize {
         self.connections.len() - self.free.len()
     }
 

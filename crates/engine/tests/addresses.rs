@@ -250,7 +250,7 @@ fn a_withdrawn_address_takes_its_dead_subflow_along() {
     puppet.wait(Duration::from_secs(3));
     let out = puppet.take();
     assert!(out.iter().any(|s| second.carries(s) && reason(s) == Some(ResetReason::Unspecified)), "{out:#?}");
-    assert_eq!(puppet.host.subflows(puppet.id.unwrap()).iter().filter(|s| s.established).count(), 1);
+    assert_eq!(puppet.host.subflow_stats(puppet.id.unwrap()).iter().filter(|s| s.established).count(), 1);
 }
 
 /// §3.4.2: "If a response is received, the path SHOULD NOT be removed."
@@ -323,7 +323,7 @@ fn local(ip: IpAddr) -> LocalAddress {
 }
 
 fn open_from(pair: &Pair, host: usize) -> Vec<IpAddr> {
-    let subflows = pair.hosts[host].subflows(pair.id[host].unwrap());
+    let subflows = pair.hosts[host].subflow_stats(pair.id[host].unwrap());
     subflows.iter().filter(|subflow| subflow.established).map(|subflow| subflow.local.ip()).collect()
 }
 
@@ -370,7 +370,7 @@ fn what_has_no_alternative_stays() {
     pair.write(CLIENT, &PATTERN[..1000]);
     // Until the SYN of the join has left: path 1 takes 15 ms.
     pair.run(Duration::from_millis(25));
-    assert_eq!(pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap()).len(), 2);
+    assert_eq!(pair.hosts[CLIENT].subflow_stats(pair.id[CLIENT].unwrap()).len(), 2);
     for path in [1, 0] {
         assert!(pair.hosts[CLIENT].remove_address(pair.now, client_ip(path)));
     }

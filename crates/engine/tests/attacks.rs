@@ -60,7 +60,7 @@ fn a_blind_syn_is_challenged_and_challenges_are_limited() {
     }
     let out = puppet.take();
     assert!((1..=4).contains(&out.len()), "{} answers in a second", out.len());
-    assert_eq!(puppet.host.connections(), 1);
+    assert_eq!(puppet.host.connection_count(), 1);
 }
 
 /// RFC 5961 §5: data with an implausible acknowledgment is not taken.
@@ -94,7 +94,7 @@ fn optimistic_acks_are_ignored() {
         });
     }
     assert_eq!(payload(&puppet.take()), 0);
-    assert_eq!(puppet.host.connection(puppet.id.unwrap()).unwrap().data_acked, 0);
+    assert_eq!(puppet.host.connection_stats(puppet.id.unwrap()).unwrap().data_acked, 0);
     // An honest one goes on from there.
     puppet.confirm(line.acking(1401), 11, 1400);
     assert!(payload(&puppet.take()) > 0);
@@ -132,7 +132,7 @@ fn a_shrinking_window_is_survived() {
     puppet.wait(Duration::from_secs(2));
     let out = puppet.take();
     assert!(out.iter().any(|s| s.seq == line.irs + 1 && !s.payload.is_empty()), "the first segment is repeated");
-    assert_eq!(puppet.host.connections(), 1);
+    assert_eq!(puppet.host.connection_count(), 1);
 }
 
 /// RFC 9293 §3.8.6.1: a closed window is probed, for as long as the peer answers; if it falls silent that ends as any
@@ -171,9 +171,9 @@ fn a_closed_window_is_probed_while_the_peer_lives() {
         }
     }
     assert!(probes > 200, "{probes} probes in an hour");
-    assert_eq!(puppet.host.connections(), 1);
+    assert_eq!(puppet.host.connection_count(), 1);
     puppet.wait(Duration::from_secs(1200));
-    assert_eq!(puppet.host.connections(), 0, "{:?}", puppet.events);
+    assert_eq!(puppet.host.connection_count(), 0, "{:?}", puppet.events);
     assert!(puppet.has(|event| *event == Event::Reset));
 }
 

@@ -23,7 +23,7 @@ fn ports_stay_in_their_range_and_are_used_in_turn() {
         pair.id[CLIENT] = Some(id);
         pair.write(CLIENT, b"confirms MPTCP, so that the second subflow may come");
         pair.run(Duration::from_secs(1));
-        for subflow in pair.hosts[CLIENT].subflows(id) {
+        for subflow in pair.hosts[CLIENT].subflow_stats(id) {
             assert!((61_000..=61_003).contains(&subflow.local.port()), "{subflow:?}");
             assert!(seen.insert(subflow.local), "no flow is used twice: {subflow:?}");
         }
@@ -46,8 +46,8 @@ fn after_it_stopped_listening_what_is_open_goes_on_and_nothing_is_accepted() {
         1,
         "the late one is refused"
     );
-    assert_eq!(pair.hosts[CLIENT].subflows(late).iter().filter(|subflow| subflow.established).count(), 0);
-    assert_eq!(pair.hosts[SERVER].connections(), 1);
+    assert_eq!(pair.hosts[CLIENT].subflow_stats(late).iter().filter(|subflow| subflow.established).count(), 0);
+    assert_eq!(pair.hosts[SERVER].connection_count(), 1);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_connection_forgotten_at_its_end_leaves_nothing() {
             pair.hosts[CLIENT].forget(id);
         }
         pair.run(LONG);
-        assert_eq!(pair.hosts[CLIENT].connections(), 0);
-        assert_eq!(pair.hosts[CLIENT].connection(id).is_none(), hears_first, "a living one is not forgotten");
+        assert_eq!(pair.hosts[CLIENT].connection_count(), 0);
+        assert_eq!(pair.hosts[CLIENT].connection_stats(id).is_none(), hears_first, "a living one is not forgotten");
     }
 }

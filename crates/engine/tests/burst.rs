@@ -181,7 +181,7 @@ fn a_lost_path_leaves_parts_of_bursts_to_the_others() {
     pair.write(SERVER, PATTERN);
     pair.run(Duration::from_secs(60));
     assert!(pair.read[CLIENT] == PATTERN);
-    let stats = pair.hosts[SERVER].connection(pair.id[SERVER].unwrap()).unwrap();
+    let stats = pair.hosts[SERVER].connection_stats(pair.id[SERVER].unwrap()).unwrap();
     assert!(stats.reinjected > 5_000, "{stats:?}");
     let seen = seen.borrow();
     assert!(seen.values().all(|maps| maps.values().any(|map| map.length > 3_000)), "both paths had bursts");

@@ -302,7 +302,7 @@ fn a_failure_on_the_only_subflow_ends_in_plain_tcp() {
     // Subflow ACKs alone clear the buffer now, and a FIN ends the stream.
     puppet.send(line.acking(3001).ack(501), |s| s.flags = Flags::FIN.with(Flags::ACK));
     assert!(puppet.has(|event| *event == Event::PeerFinished));
-    assert_eq!(puppet.host.connection(puppet.id.unwrap()).unwrap().data_acked, 3000);
+    assert_eq!(puppet.host.connection_stats(puppet.id.unwrap()).unwrap().data_acked, 3000);
     puppet.shutdown();
     assert!(puppet.take().iter().any(|s| s.flags.has(Flags::FIN) && !s.options.has_mptcp()));
 }

@@ -156,7 +156,7 @@ fn a_connection_outlives_its_subflows_for_a_while() {
         });
         puppet.confirm(line.acking(2), 12, 0);
         puppet.wait(Duration::from_secs(30));
-        assert_eq!(puppet.host.connections(), 1);
+        assert_eq!(puppet.host.connection_count(), 1);
         assert!(puppet.has(|event| *event == Event::SubflowClosed(SubflowId(0))));
         assert!(!puppet.has(|event| matches!(event, Event::PeerFinished | Event::Reset | Event::Closed)));
         let second = puppet.join(1);
@@ -166,7 +166,7 @@ fn a_connection_outlives_its_subflows_for_a_while() {
         puppet.send(second.ack(11), |s| s.flags = Flags::RST);
         puppet.wait(Duration::from_secs(61));
         assert!(puppet.has(|event| *event == Event::Reset), "{:?}", puppet.events);
-        assert_eq!(puppet.host.connections(), 0);
+        assert_eq!(puppet.host.connection_count(), 0);
     }
 }
 
@@ -245,7 +245,7 @@ fn abort_by_reset() {
     assert!(line.carries(&out[0]) && second.carries(&out[1]));
     assert!(out.iter().all(|s| s.flags.has(Flags::RST) && fast_close(s) == Some(KEY)));
     assert!(out.iter().all(|s| reason(s) == Some(ResetReason::Unspecified)));
-    assert_eq!(puppet.host.connections(), 0);
+    assert_eq!(puppet.host.connection_count(), 0);
 }
 
 /// §3.5, option A: MP_FASTCLOSE on an ACK of one subflow and RSTs on the others; at most three repetitions, an RTO
@@ -268,7 +268,7 @@ fn abort_by_acknowledgment_is_repeated() {
     assert!(out.iter().all(|s| fast_close(s) == Some(KEY)));
     assert_eq!(out.iter().filter(|s| s.flags.has(Flags::RST)).count(), 1);
     assert!(out[3].flags.has(Flags::RST));
-    assert_eq!(puppet.host.connections(), 0);
+    assert_eq!(puppet.host.connection_count(), 0);
     assert!(puppet.has(|event| *event == Event::Reset));
 }
 
@@ -292,7 +292,7 @@ fn an_answered_fast_close_is_over() {
                 s.flags = Flags::RST;
             }
         });
-        assert_eq!(puppet.host.connections(), 0);
+        assert_eq!(puppet.host.connection_count(), 0);
         let out = puppet.take();
         assert_eq!(out.len(), usize::from(crossing));
         assert!(out.iter().all(|s| s.flags.has(Flags::RST)));
@@ -316,7 +316,7 @@ fn an_mp_fail_is_no_answer_to_a_fast_close() {
     let out = puppet.take();
     assert_eq!(out.iter().filter(|s| fast_close(s).is_some() && !s.flags.has(Flags::RST)).count(), 3);
     assert!(out.last().unwrap().flags.has(Flags::RST));
-    assert_eq!(puppet.host.connections(), 0);
+    assert_eq!(puppet.host.connection_count(), 0);
     assert!(puppet.has(|event| *event == Event::Reset));
 }
 
@@ -339,7 +339,7 @@ fn first_data_does_not_revive_what_was_given_up() {
     puppet.wait(Duration::from_secs(60));
     let out = puppet.take();
     assert!(out.iter().filter(|s| fast_close(s).is_some() && !s.flags.has(Flags::RST)).count() >= 3);
-    assert_eq!(puppet.host.connections(), 0);
+    assert_eq!(puppet.host.connection_count(), 0);
 }
 
 /// §3.5: with our key it is honoured on an ACK (answered with RSTs) and on a RST; any other key is ignored.
@@ -359,7 +359,7 @@ fn a_fast_close_needs_the_right_key() {
             }
         });
         assert!(puppet.has(|event| *event == Event::Reset));
-        assert_eq!(puppet.host.connections(), 0);
+        assert_eq!(puppet.host.connection_count(), 0);
         let out = puppet.take();
         assert!(out.iter().all(|s| s.flags.has(Flags::RST)));
         assert!(out.iter().any(|s| line.carries(s)), "the other subflow is reset as well");
@@ -381,7 +381,7 @@ fn reset_reasons_are_reported() {
     let event = Event::SubflowReset { subflow: SubflowId(1), reason: ResetReason::LackOfResources, transient: true };
     assert!(puppet.has(|seen| *seen == event), "{:?}", puppet.events);
     assert_eq!(puppet.host.counters().reset_reasons_received.get(&ResetReason::LackOfResources), Some(&1));
-    assert_eq!(puppet.host.connections(), 1);
+    assert_eq!(puppet.host.connection_count(), 1);
 }
 
 /// §3.6: after a permanent error the path is not tried again, after a transient one it is.
@@ -486,7 +486,7 @@ fn a_data_fin_whose_option_is_stripped_gives_way_to_a_fin() {
         pair.shutdown(SERVER);
         assert!(pair.run(Duration::from_secs(120)), "nothing is left");
         for host in [CLIENT, SERVER] {
-            assert_eq!(pair.hosts[host].connections(), 0);
+            assert_eq!(pair.hosts[host].connection_count(), 0);
             assert!(pair.has(host, |event| *event == Event::Closed), "{host}: {:?}", pair.events[host]);
         }
     }
@@ -506,7 +506,7 @@ fn joins_that_nobody_answers_do_not_keep_a_connection() {
     pair.hosts[SERVER] = Endpoint::new(config([server_ip(0)]), Seed(9)).unwrap();
     pair.write(CLIENT, b"anybody there?");
     pair.run(Duration::from_secs(90));
-    assert_eq!(pair.hosts[CLIENT].connections(), 0);
+    assert_eq!(pair.hosts[CLIENT].connection_count(), 0);
     assert!(pair.has(CLIENT, |event| *event == Event::Reset));
 }
 

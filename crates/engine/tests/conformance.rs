@@ -92,7 +92,7 @@ fn options_outside_the_window_are_not_read() {
         let out = puppet.take();
         assert!(out.iter().all(|s| line.carries(s) && s.flags == Flags::ACK && s.options.mptcp().is_empty()), "{what}");
         assert!(!puppet.has(|event| matches!(event, Event::Reset | Event::SubflowClosed(_) | Event::Fallback(_))));
-        assert_eq!(puppet.host.connection(puppet.id.unwrap()).unwrap().data_acked, 0, "{what}");
+        assert_eq!(puppet.host.connection_stats(puppet.id.unwrap()).unwrap().data_acked, 0, "{what}");
         puppet.write(&PATTERN[1000..1100]);
         puppet.wait(Duration::from_millis(10));
         assert_eq!(carrying(&puppet.take(), second).count(), 0, "the priority is as it was: {what}");
@@ -270,7 +270,7 @@ fn a_data_ack_is_not_needed_on_every_segment() {
     assert!(!puppet.has(|event| matches!(event, Event::Fallback(_) | Event::SubflowClosed(_))), "{:?}", puppet.events);
     assert!(puppet.read == PATTERN[..50]);
     puppet.confirm(line.acking(8001), 51, 9000);
-    assert_eq!(puppet.host.connection(puppet.id.unwrap()).unwrap().data_acked, 9000);
+    assert_eq!(puppet.host.connection_stats(puppet.id.unwrap()).unwrap().data_acked, 9000);
 }
 
 /// 3.3.2-4, 3.3.6-1, 3.3.6-2: data that was sent again on another subflow, and DATA_ACKed there, is still repeated
@@ -285,7 +285,7 @@ fn a_retransmission_stays_on_its_subflow() {
     let out = puppet.take();
     assert!(carrying(&out, second).any(|s| s.payload.len() == 1000), "reinjected");
     puppet.confirm(second.acking(1001), 1, 1000);
-    assert_eq!(puppet.host.connection(puppet.id.unwrap()).unwrap().data_acked, 1000);
+    assert_eq!(puppet.host.connection_stats(puppet.id.unwrap()).unwrap().data_acked, 1000);
     puppet.take();
     puppet.wait(Duration::from_secs(10));
     let out = puppet.take();

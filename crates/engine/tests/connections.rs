@@ -26,7 +26,7 @@ fn transfer(pair: &mut Pair) {
     for host in [CLIENT, SERVER] {
         assert!(pair.has(host, |event| *event == Event::PeerFinished), "{:?}", pair.events[host]);
         assert!(pair.has(host, |event| *event == Event::Closed), "{:?}", pair.events[host]);
-        assert_eq!(pair.hosts[host].connections(), 0);
+        assert_eq!(pair.hosts[host].connection_count(), 0);
     }
 }
 
@@ -34,7 +34,7 @@ fn transfer(pair: &mut Pair) {
 fn two_subflows_carry_one_stream() {
     let mut pair = Pair::new(2);
     transfer(&mut pair);
-    let subflows = pair.hosts[SERVER].subflows(pair.id[SERVER].unwrap());
+    let subflows = pair.hosts[SERVER].subflow_stats(pair.id[SERVER].unwrap());
     assert_eq!(subflows.len(), 2);
     assert!(subflows.iter().all(|subflow| subflow.bytes_first_sent > 10_000), "{subflows:#?}");
     assert!(pair.has(CLIENT, |event| *event == Event::Connected { multipath: true }));
@@ -48,14 +48,14 @@ fn plain_tcp_when_multipath_is_off() {
     let mut pair = Pair::with(config([client_ip(0), client_ip(1)]), plain);
     transfer(&mut pair);
     assert!(pair.has(CLIENT, |event| *event == Event::Fallback(FallbackReason::SynAck)));
-    assert_eq!(pair.hosts[SERVER].subflows(pair.id[SERVER].unwrap()).len(), 1);
+    assert_eq!(pair.hosts[SERVER].subflow_stats(pair.id[SERVER].unwrap()).len(), 1);
 }
 
 #[test]
 fn an_announced_address_is_joined() {
     let mut pair = Pair::with(config([client_ip(0)]), config([server_ip(0), server_ip(1)]));
     transfer(&mut pair);
-    let subflows = pair.hosts[SERVER].subflows(pair.id[SERVER].unwrap());
+    let subflows = pair.hosts[SERVER].subflow_stats(pair.id[SERVER].unwrap());
     assert_eq!(subflows.len(), 2, "ADD_ADDR led to a join: {subflows:#?}");
 }
 
@@ -74,7 +74,7 @@ fn a_forged_announcement_is_ignored() {
     });
     transfer(&mut pair);
     assert!(pair.hosts[CLIENT].counters().bad_add_addr > 0);
-    assert_eq!(pair.hosts[SERVER].subflows(pair.id[SERVER].unwrap()).len(), 1);
+    assert_eq!(pair.hosts[SERVER].subflow_stats(pair.id[SERVER].unwrap()).len(), 1);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn an_aborted_connection_is_gone_on_both_sides() {
     pair.hosts[CLIENT].abort(pair.now, id);
     assert!(pair.run(LONG));
     assert!(pair.has(SERVER, |event| *event == Event::Reset));
-    assert_eq!((pair.hosts[CLIENT].connections(), pair.hosts[SERVER].connections()), (0, 0));
+    assert_eq!((pair.hosts[CLIENT].connection_count(), pair.hosts[SERVER].connection_count()), (0, 0));
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_path_that_goes_down_is_left_and_joined_again() {
     pair.write(CLIENT, b"GET");
     pair.run(Duration::from_secs(1));
     let alive = |pair: &Pair, host: usize| {
-        pair.hosts[host].subflows(pair.id[host].unwrap()).iter().filter(|s| s.established).count()
+        pair.hosts[host].subflow_stats(pair.id[host].unwrap()).iter().filter(|s| s.established).count()
     };
     pair.hosts[CLIENT].set_carrier(pair.now, client_ip(0), false);
     // Before the server sends anything, which a RST would answer: only REMOVE_ADDR can have told it.
@@ -241,7 +241,7 @@ fn a_backup_path_is_silent_while_another_works() {
     client.addresses[1].backup = true;
     let mut pair = Pair::with(client, config([server_ip(0)]));
     transfer(&mut pair);
-    let subflows = pair.hosts[SERVER].subflows(pair.id[SERVER].unwrap());
+    let subflows = pair.hosts[SERVER].subflow_stats(pair.id[SERVER].unwrap());
     assert_eq!(subflows[1].bytes_sent, 0, "{subflows:#?}");
 }
 

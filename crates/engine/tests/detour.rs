@@ -35,7 +35,7 @@ fn connect(pair: &mut Pair) {
     pair.run(Duration::from_secs(1));
     pair.read[CLIENT].clear();
     let id = pair.id[CLIENT].unwrap();
-    assert!(pair.hosts[CLIENT].subflows(id).iter().filter(|subflow| subflow.established).count() == 2);
+    assert!(pair.hosts[CLIENT].subflow_stats(id).iter().filter(|subflow| subflow.established).count() == 2);
 }
 
 /// The server sends the pattern.
@@ -47,12 +47,12 @@ fn download(pair: &mut Pair) {
 }
 
 fn stats(pair: &Pair, host: usize) -> ConnectionStats {
-    pair.hosts[host].connection(pair.id[host].unwrap()).unwrap()
+    pair.hosts[host].connection_stats(pair.id[host].unwrap()).unwrap()
 }
 
 /// Flows of the client's subflows, as it sends them.
 fn flows(pair: &Pair) -> Vec<FlowKey> {
-    let subflows = pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap());
+    let subflows = pair.hosts[CLIENT].subflow_stats(pair.id[CLIENT].unwrap());
     subflows.iter().map(|subflow| FlowKey::new(subflow.local, subflow.remote)).collect()
 }
 
@@ -83,7 +83,7 @@ fn pure_acks_take_the_other_path_and_nothing_else_does() {
     let flows = flows(&pair);
     let id = pair.id;
     assert!(pair.run(Duration::from_secs(100)));
-    let stats = [CLIENT, SERVER].map(|host| pair.hosts[host].connection(id[host].unwrap()).unwrap());
+    let stats = [CLIENT, SERVER].map(|host| pair.hosts[host].connection_stats(id[host].unwrap()).unwrap());
     let seen = seen.borrow();
     let (moved, kept): (Vec<_>, Vec<_>) = seen.iter().partition(|(host, segment)| is_detoured(*host, segment, &flows));
     assert!(moved.len() > 20, "{} moved", moved.len());
@@ -152,7 +152,7 @@ fn acks_that_get_lost_fall_back_to_their_own_path() {
             pair.write(SERVER, &PATTERN[..7000]);
             pair.run(Duration::from_millis(150));
         }
-        let subflow = pair.hosts[SERVER].subflows(pair.id[SERVER].unwrap())[0].clone();
+        let subflow = pair.hosts[SERVER].subflow_stats(pair.id[SERVER].unwrap())[0].clone();
         assert_eq!(stats(&pair, SERVER).data_acked, 5 + 6 * 7000, "nothing waits for an ACK");
         (stats(&pair, CLIENT), subflow.retransmitted)
     };
@@ -179,7 +179,7 @@ fn options_about_this_subflow_mean_the_one_of_the_ports() {
     let id = pair.id[CLIENT].unwrap();
     pair.hosts[CLIENT].set_backup(pair.now, id, SubflowId(0), true);
     pair.run(Duration::from_secs(1));
-    let backups: Vec<_> = pair.hosts[SERVER].subflows(pair.id[SERVER].unwrap()).iter().map(|s| s.backup).collect();
+    let backups: Vec<_> = pair.hosts[SERVER].subflow_stats(pair.id[SERVER].unwrap()).iter().map(|s| s.backup).collect();
     assert_eq!(backups, [true, false]);
     assert_eq!(pair.hosts[SERVER].counters().unknown_flow, 0);
 }
@@ -194,7 +194,7 @@ fn two_connections() -> (Pair, Vec<FlowKey>) {
     connect(&mut pair);
     pair.hosts[CLIENT].open(pair.now, client_ip(2), SocketAddr::new(server_ip(0), PORT)).unwrap();
     pair.run(Duration::from_millis(200));
-    assert_eq!((pair.hosts[CLIENT].connections(), pair.hosts[SERVER].connections()), (2, 2));
+    assert_eq!((pair.hosts[CLIENT].connection_count(), pair.hosts[SERVER].connection_count()), (2, 2));
     pair.write(SERVER, PATTERN);
     pair.run(Duration::from_secs(20));
     let flows = flows(&pair);
@@ -274,7 +274,7 @@ fn a_subflow_whose_ports_are_not_its_own_keeps_its_acks() {
                 other.handle_segment(pair.now, &mut transmit.segment);
             }
         }
-        assert_eq!(pair.hosts[SERVER].connections(), 2);
+        assert_eq!(pair.hosts[SERVER].connection_count(), 2);
         pair.write(CLIENT, PATTERN);
         pair.run(Duration::from_secs(20));
         assert_eq!(pair.read[SERVER], PATTERN);
@@ -287,7 +287,7 @@ fn a_subflow_whose_ports_are_not_its_own_keeps_its_acks() {
 fn hosts_that_move_acks_give_each_subflow_ports_of_its_own() {
     let (pair, _) = two_connections();
     let mut ports: Vec<_> =
-        pair.id[CLIENT].iter().flat_map(|id| pair.hosts[CLIENT].subflows(*id)).map(|s| s.local.port()).collect();
+        pair.id[CLIENT].iter().flat_map(|id| pair.hosts[CLIENT].subflow_stats(*id)).map(|s| s.local.port()).collect();
     ports.sort_unstable();
     ports.dedup();
     assert_eq!(ports.len(), 2);

@@ -158,7 +158,7 @@ fn connections_that_cannot_be_are_refused() {
         assert_eq!(host.open(now, OURS, remote), Err(OpenError::Remote(remote)));
     }
     assert!(host.poll_transmit(now).is_none(), "nothing has left");
-    assert_eq!(host.connections(), 0);
+    assert_eq!(host.connection_count(), 0);
 }
 
 /// Two connections never share one 4-tuple.
@@ -214,7 +214,7 @@ fn the_end_can_be_asked_for_again() {
         ends.iter_mut().for_each(|end| end.handle_timeout(now));
     }
     for (end, id) in ends.iter_mut().zip(ids) {
-        assert_eq!(end.connections(), 0, "it is over");
+        assert_eq!(end.connection_count(), 0, "it is over");
         assert_eq!(end.read(id.unwrap()), Ok(Read::End));
         end.forget(id.unwrap());
         assert_eq!(end.read(id.unwrap()), Err(ReadError));
@@ -249,5 +249,5 @@ fn a_race_without_paths_left_ends() {
     }
     let events: Vec<_> = std::iter::from_fn(|| host.poll_event()).collect();
     assert!(events.contains(&(id, Event::Reset)), "{events:?}");
-    assert_eq!(host.connections(), 0);
+    assert_eq!(host.connection_count(), 0);
 }

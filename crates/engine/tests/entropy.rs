@@ -110,7 +110,7 @@ fn a_transfer_with_entropy_is_a_transfer() {
         assert!(pair.run(Duration::from_secs(300)));
         for host in [CLIENT, SERVER] {
             assert_eq!(pair.hosts[host].counters().unacceptable, 0);
-            for subflow in pair.hosts[host].subflows(pair.id[host].unwrap()) {
+            for subflow in pair.hosts[host].subflow_stats(pair.id[host].unwrap()) {
                 // Both paths take 10 or 30 ms there and back.
                 assert!(subflow.srtt.unwrap() < Duration::from_millis(200), "{subflow:?}");
             }

@@ -46,7 +46,7 @@ fn data_takes_another_path_although_the_first_never_answered() {
             pair.run(SOON);
             assert!(pair.read[first] == PATTERN[..20_000], "host {first} hears, {more}");
             for host in [CLIENT, SERVER] {
-                let stats = pair.hosts[host].connection(pair.id[host].unwrap()).unwrap();
+                let stats = pair.hosts[host].connection_stats(pair.id[host].unwrap()).unwrap();
                 assert_eq!(stats.fallback, None);
                 pair.shutdown(host);
             }
@@ -80,7 +80,7 @@ fn a_lost_carrier_makes_the_other_path_begin_at_once() {
     pair.write(SERVER, &PATTERN[..1000]);
     // Two round trips of path 1 until the fourth ACK.
     pair.run(Duration::from_millis(61));
-    let subflows = pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap());
+    let subflows = pair.hosts[CLIENT].subflow_stats(pair.id[CLIENT].unwrap());
     assert!(subflows.iter().any(|subflow| subflow.established && subflow.local.ip() == client_ip(1)), "{subflows:#?}");
     // The server finds out with its timeout.
     pair.run(SOON);
@@ -101,7 +101,7 @@ fn a_server_without_the_keys_is_joined_when_it_has_them() {
     dead.set(false);
     pair.run(Duration::from_secs(10));
     assert_eq!(pair.read[SERVER].len(), 1000, "{:?}", pair.events);
-    let open = pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap());
+    let open = pair.hosts[CLIENT].subflow_stats(pair.id[CLIENT].unwrap());
     assert_eq!(open.iter().filter(|subflow| subflow.established).count(), 2, "{:?}", pair.events);
 }
 
@@ -156,7 +156,7 @@ fn a_replayable_request_begins_anew_elsewhere() {
         pair.run(Duration::from_secs(100));
         assert!(pair.read[CLIENT] == PATTERN[..20_000]);
         assert_eq!(pair.read[SERVER].len(), 1000, "once");
-        assert_eq!(pair.hosts[SERVER].connections(), 1, "nothing is left of the first attempt");
+        assert_eq!(pair.hosts[SERVER].connection_count(), 1, "nothing is left of the first attempt");
         pair.shutdown(CLIENT);
         pair.shutdown(SERVER);
         pair.run(Duration::from_secs(200));
@@ -220,7 +220,7 @@ fn first_words_that_arrive_after_all_are_reset() {
     pair.run(ms(70_000));
     assert_eq!(counted(&pair, SERVER, |event| *event == Event::Reset), 1, "and reset: {:?}", pair.events[SERVER]);
     assert!(pair.read[CLIENT] == PATTERN[..20_000]);
-    assert_eq!(pair.hosts[SERVER].connections(), 1);
+    assert_eq!(pair.hosts[SERVER].connection_count(), 1);
 }
 
 /// A server that has the keys accepts joins: nothing begins anew, however long the first path is silent.
@@ -262,7 +262,7 @@ fn a_first_path_that_loses_options_late_does_not_corrupt() {
     pair.run(Duration::from_secs(20));
     assert!(pair.read[SERVER] == PATTERN[..10_000], "{} {:?}", pair.read[SERVER].len(), pair.events);
     assert!(pair.read[CLIENT] == PATTERN[..10_000], "{} {:?}", pair.read[CLIENT].len(), pair.events);
-    let reason = pair.hosts[CLIENT].connection(pair.id[CLIENT].unwrap()).unwrap().fallback;
+    let reason = pair.hosts[CLIENT].connection_stats(pair.id[CLIENT].unwrap()).unwrap().fallback;
     assert!(matches!(reason, None | Some(FallbackReason::FirstData)), "{reason:?}");
 }
 
@@ -272,6 +272,6 @@ fn an_idle_connection_is_confirmed_and_joined() {
     let mut pair = Pair::new(2);
     pair.open();
     assert!(pair.run(Duration::from_secs(60)), "quiet");
-    let open = pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap());
+    let open = pair.hosts[CLIENT].subflow_stats(pair.id[CLIENT].unwrap());
     assert_eq!(open.iter().filter(|subflow| subflow.established).count(), 2);
 }

@@ -441,7 +441,7 @@ fn a_flood_of_half_open_joins_does_not_lock_out_an_honest_one() {
         syn.options.push_mptcp(MpOption::JoinSyn(join_syn(&puppet, 3)));
         puppet.deliver(syn);
     }
-    assert!(puppet.host.subflows(puppet.id.unwrap()).len() <= 40);
+    assert!(puppet.host.subflow_stats(puppet.id.unwrap()).len() <= 40);
     assert!(puppet.host.counters().joins_deferred > 1900);
     puppet.take();
     let second = puppet.join(1);
@@ -453,7 +453,7 @@ fn a_flood_of_half_open_joins_does_not_lock_out_an_honest_one() {
     assert!(puppet.read == PATTERN[..20]);
     // A subflow that is not completed is gone soon.
     puppet.wait(Duration::from_secs(20));
-    assert_eq!(puppet.host.subflows(puppet.id.unwrap()).len(), 2);
+    assert_eq!(puppet.host.subflow_stats(puppet.id.unwrap()).len(), 2);
     assert!(puppet.events.iter().all(|event| !matches!(event, Event::SubflowClosed(_))), "{:?}", puppet.events);
 }
 
@@ -499,7 +499,7 @@ fn a_flood_of_syns_does_not_lock_out_an_honest_connection() {
         syn.options.handshake = handshake();
         puppet.deliver(syn);
     }
-    assert!(puppet.host.connections() <= 1024);
+    assert!(puppet.host.connection_count() <= 1024);
     assert!(puppet.events.is_empty(), "the application hears of none");
     puppet.take();
     let line = puppet.open();

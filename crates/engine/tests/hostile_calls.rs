@@ -260,7 +260,7 @@ impl Bench {
             }
             Call::Mtu(ip, mtu) => host.set_mtu(now, ip, mtu),
             Call::TooBig(n, seq, mtu) => {
-                let flows = id(n).map(|id| host.subflows(id)).unwrap_or_default();
+                let flows = id(n).map(|id| host.subflow_stats(id)).unwrap_or_default();
                 for subflow in flows {
                     let flow = FlowKey::new(subflow.local, subflow.remote);
                     host.handle_too_big(now, flow, SubflowSeq::new(seq), mtu);
@@ -290,9 +290,9 @@ impl Bench {
             }
             Call::Look(n) => {
                 if let Some(id) = id(n) {
-                    let _ = (host.connection(id), host.subflows(id), host.write_space(id), host.load(id));
+                    let _ = (host.connection_stats(id), host.subflow_stats(id), host.write_space(id), host.load(id));
                 }
-                let _ = (host.connections(), host.poll_timeout(), host.addresses().count());
+                let _ = (host.connection_count(), host.poll_timeout(), host.addresses().count());
             }
             Call::NextTimeout => {
                 host.next_timeout();

@@ -344,7 +344,7 @@ fn a_server_that_lost_all_subflows_lives_on_after_a_join() {
     }
     // The client joins again; long after the server would have given up, the connection still exists.
     pair.run(Duration::from_secs(200));
-    assert_eq!(pair.hosts[SERVER].connections(), 1, "{:?}", pair.events[SERVER]);
+    assert_eq!(pair.hosts[SERVER].connection_count(), 1, "{:?}", pair.events[SERVER]);
     pair.write(SERVER, PATTERN);
     pair.run(Duration::from_secs(20));
     assert!(pair.read[CLIENT] == PATTERN);
@@ -361,7 +361,7 @@ fn a_peer_that_never_sends_its_fin_does_not_hold_the_connection() {
     // Later not even a RST comes.
     pair.rule = Box::new(|from, _| from != CLIENT);
     assert!(pair.run(Duration::from_secs(100)), "all timers end");
-    assert_eq!(pair.hosts[SERVER].connections(), 0, "{:?}", pair.events[SERVER]);
+    assert_eq!(pair.hosts[SERVER].connection_count(), 0, "{:?}", pair.events[SERVER]);
     assert!(pair.has(SERVER, |event| *event == Event::Closed));
 }
 
@@ -378,14 +378,14 @@ fn what_was_not_read_outlives_the_close() {
         pair.shutdown(SERVER);
         pair.shutdown(CLIENT);
         assert!(pair.run(Duration::from_secs(100)), "all timers end");
-        assert_eq!(pair.hosts[SERVER].connections(), 0);
+        assert_eq!(pair.hosts[SERVER].connection_count(), 0);
         assert!(!pair.has(CLIENT, |event| *event == Event::Closed), "not before it was read");
         pair.deaf[CLIENT] = false;
         pair.run(Duration::from_secs(1));
         assert!(pair.read[CLIENT] == PATTERN[..20_000], "{} bytes", pair.read[CLIENT].len());
         assert!(pair.has(CLIENT, |event| *event == Event::PeerFinished));
         assert!(pair.has(CLIENT, |event| *event == Event::Closed));
-        assert_eq!(pair.hosts[CLIENT].connections(), 0);
+        assert_eq!(pair.hosts[CLIENT].connection_count(), 0);
     }
 }
 
@@ -396,7 +396,7 @@ fn a_data_fin_that_nobody_answers_is_given_up() {
     pair.rule = Box::new(|_, _| false);
     pair.shutdown(CLIENT);
     assert!(pair.run(Duration::from_secs(3600)), "all timers end");
-    assert_eq!(pair.hosts[CLIENT].connections(), 0);
+    assert_eq!(pair.hosts[CLIENT].connection_count(), 0);
     assert!(pair.has(CLIENT, |event| *event == Event::Reset));
 }
 
@@ -494,19 +494,19 @@ fn a_flood_of_syns_leaves_nothing_behind() {
             let from = SocketAddr::new(client_ip(0), 1024 + i + burst);
             pair.hosts[SERVER].handle_segment(pair.now, &mut syn(from, None, &mut chance));
         }
-        assert!(pair.hosts[SERVER].connections() <= 1024);
+        assert!(pair.hosts[SERVER].connection_count() <= 1024);
         while pair.hosts[SERVER].poll_transmit(pair.now).is_some() {}
         // The SYN/ACKs stay unanswered.
         pair.rule = Box::new(|_, _| false);
         pair.run(Duration::from_secs(1000));
         pair.rule = Box::new(|_, _| true);
-        assert_eq!(pair.hosts[SERVER].connections(), 0);
+        assert_eq!(pair.hosts[SERVER].connection_count(), 0);
     }
     assert!(
         pair.events[SERVER].iter().all(|event| matches!(event, Event::Fallback(_))),
         "the application heard nothing"
     );
-    assert!(pair.id[SERVER].is_none_or(|id| pair.hosts[SERVER].connection(id).is_none()), "no statistics stay");
+    assert!(pair.id[SERVER].is_none_or(|id| pair.hosts[SERVER].connection_stats(id).is_none()), "no statistics stay");
     honest(&mut pair, 1, 0);
 }
 
@@ -538,7 +538,7 @@ fn a_flood_of_joins_leaves_the_connection_alone() {
         while pair.hosts[SERVER].poll_transmit(pair.now).is_some() {}
         while pair.hosts[SERVER].poll_event().is_some() {}
     }
-    assert_eq!(pair.hosts[SERVER].subflows(pair.id[SERVER].unwrap()).len(), 1);
+    assert_eq!(pair.hosts[SERVER].subflow_stats(pair.id[SERVER].unwrap()).len(), 1);
     pair.write(SERVER, PATTERN);
     pair.run(Duration::from_secs(20));
     assert!(pair.read[CLIENT] == PATTERN);
@@ -614,7 +614,7 @@ fn a_join_leaves_the_ports_of_others_alone() {
     pair.id[CLIENT] = Some(old);
     pair.write(CLIENT, b"GET");
     pair.run(Duration::from_secs(2));
-    let flows = pair.hosts[CLIENT].subflows(old);
+    let flows = pair.hosts[CLIENT].subflow_stats(old);
     assert_eq!((flows.len(), flows[0].local), (2, SocketAddr::new(client_ip(1), 49152)));
     for _ in 49154..65535 {
         let id = pair.hosts[CLIENT].open(pair.now, client_ip(0), remote).unwrap();
@@ -627,5 +627,5 @@ fn a_join_leaves_the_ports_of_others_alone() {
     pair.write(CLIENT, b"GET");
     pair.run(Duration::from_secs(2));
     assert_eq!(pair.hosts[SERVER].counters().resets_received, 0, "no SYN arrived in the middle of a connection");
-    assert_eq!(pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap()).len(), 2);
+    assert_eq!(pair.hosts[CLIENT].subflow_stats(pair.id[CLIENT].unwrap()).len(), 2);
 }

@@ -22,7 +22,7 @@ fn pair(paths: u8, set: impl Fn(Config) -> Config) -> Pair {
 }
 
 fn ended(pair: &Pair, host: usize) -> Option<Ended> {
-    pair.hosts[host].connection(pair.id[host].unwrap()).unwrap().ended
+    pair.hosts[host].connection_stats(pair.id[host].unwrap()).unwrap().ended
 }
 
 /// With keepalives an idle connection costs a probe a minute and lives; without, nothing at all.
@@ -54,9 +54,9 @@ fn an_idle_peer_that_vanished_is_found_out() {
         pair.rule = Box::new(|_, _| false);
         // 60 s, and three times 10 s until the third has gone unanswered.
         pair.run(Duration::from_secs(88));
-        assert_eq!(pair.hosts[SERVER].connections(), 1);
+        assert_eq!(pair.hosts[SERVER].connection_count(), 1);
         pair.run(Duration::from_secs(70));
-        assert_eq!(pair.hosts[SERVER].connections(), 0, "{:?}", pair.events[SERVER]);
+        assert_eq!(pair.hosts[SERVER].connection_count(), 0, "{:?}", pair.events[SERVER]);
         assert!(pair.has(SERVER, |event| *event == Event::Reset));
         assert_eq!(ended(&pair, SERVER), Some(Ended::Vanished));
     }
@@ -73,7 +73,7 @@ fn a_peer_that_vanishes_from_a_half_closed_connection_is_found_out() {
         pair.rule = Box::new(|_, _| false);
         pair.run(Duration::from_secs(300));
         for host in [CLIENT, SERVER] {
-            assert_eq!(pair.hosts[host].connections(), 0, "{host}, multipath {multipath}");
+            assert_eq!(pair.hosts[host].connection_count(), 0, "{host}, multipath {multipath}");
             assert_eq!(ended(&pair, host), Some(Ended::Vanished));
         }
     }
@@ -85,7 +85,7 @@ fn a_silent_path_is_given_up_alone() {
     let mut pair = pair(2, |config| Config { keepalive: Some(KEEPALIVE), rejoin: None, ..config });
     pair.rule = Box::new(|_, segment| segment.flow.src != client_ip(1) && segment.flow.dst != client_ip(1));
     pair.run(Duration::from_secs(600));
-    let alive = pair.hosts[SERVER].subflows(pair.id[SERVER].unwrap());
+    let alive = pair.hosts[SERVER].subflow_stats(pair.id[SERVER].unwrap());
     assert_eq!(alive.iter().filter(|subflow| subflow.established).count(), 1);
     assert_eq!(ended(&pair, SERVER), None);
     pair.write(SERVER, PATTERN);
@@ -100,7 +100,7 @@ fn a_user_timeout_bounds_how_long_data_waits() {
     let timeout = Some(Duration::from_secs(30));
     let mut idle = pair(2, |config| Config { user_timeout: timeout, ..config });
     idle.run(Duration::from_secs(1000));
-    assert_eq!(idle.hosts[SERVER].connections(), 1);
+    assert_eq!(idle.hosts[SERVER].connection_count(), 1);
     let mut slow = pair(2, |config| Config { user_timeout: timeout, ..config });
     let mut count = 0;
     slow.rule = Box::new(move |host, segment| {
@@ -114,9 +114,9 @@ fn a_user_timeout_bounds_how_long_data_waits() {
     dead.rule = Box::new(|_, _| false);
     dead.write(SERVER, PATTERN);
     dead.run(Duration::from_secs(29));
-    assert_eq!(dead.hosts[SERVER].connections(), 1);
+    assert_eq!(dead.hosts[SERVER].connection_count(), 1);
     dead.run(Duration::from_secs(2));
-    assert_eq!(dead.hosts[SERVER].connections(), 0);
+    assert_eq!(dead.hosts[SERVER].connection_count(), 0);
     assert!(dead.has(SERVER, |event| *event == Event::Reset));
     assert_eq!(ended(&dead, SERVER), Some(Ended::TimedOut));
 }
@@ -129,7 +129,7 @@ fn a_peer_that_vanishes_in_the_middle_is_given_up_in_the_end() {
         pair.rule = Box::new(|_, _| false);
         pair.write(SERVER, PATTERN);
         pair.run(Duration::from_secs(3600));
-        assert_eq!(pair.hosts[SERVER].connections(), 0);
+        assert_eq!(pair.hosts[SERVER].connection_count(), 0);
         assert_eq!(ended(&pair, SERVER), Some(Ended::TimedOut));
     }
 }
@@ -176,7 +176,7 @@ fn a_path_that_lets_joins_through_and_no_data_is_given_up() {
         second_works.set(true);
         pair.run(Duration::from_secs(4 * 3600));
         for host in [CLIENT, SERVER] {
-            assert_eq!(pair.hosts[host].connections(), 0, "{host}, {addresses} addresses");
+            assert_eq!(pair.hosts[host].connection_count(), 0, "{host}, {addresses} addresses");
             assert!(pair.has(host, |event| *event == Event::Reset));
         }
         assert_eq!(ended(&pair, SERVER), Some(Ended::TimedOut));

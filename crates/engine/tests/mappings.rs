@@ -266,7 +266,7 @@ fn what_waits_behind_a_lost_segment_is_out_of_order() {
         pair.open();
         pair.write(CLIENT, &PATTERN[..9_000]);
         assert!(!pair.run(Duration::from_millis(19)));
-        let stats = |pair: &Pair| pair.hosts[SERVER].connection(pair.id[SERVER].unwrap()).unwrap();
+        let stats = |pair: &Pair| pair.hosts[SERVER].connection_stats(pair.id[SERVER].unwrap()).unwrap();
         let (all, held) = (9_000u64.div_ceil(1448), stats(&pair));
         assert_eq!((held.segments_received, held.ofo_count, held.ofo_now), (all - 1, all - 3, all - 3), "{multipath}");
         assert!(held.ofo_bytes > 1400 * (all - 4), "{multipath}: {}", held.ofo_bytes);

@@ -43,7 +43,7 @@ fn connect(pair: &mut Pair, number: u8) -> (Duration, Option<FallbackReason>) {
     pair.write(CLIENT, &PATTERN[..1000]);
     pair.run(Duration::from_millis(500));
     assert!(pair.read[SERVER] == PATTERN[..1000]);
-    let reason = pair.hosts[CLIENT].connection(pair.id[CLIENT].unwrap()).unwrap().fallback;
+    let reason = pair.hosts[CLIENT].connection_stats(pair.id[CLIENT].unwrap()).unwrap().fallback;
     pair.shutdown(CLIENT);
     pair.shutdown(SERVER);
     pair.run(Duration::from_secs(5));

@@ -25,7 +25,7 @@ fn segment(puppet: &mut Puppet, line: Line, at: u64, data: u64, length: usize) {
 }
 
 fn stats(puppet: &Puppet) -> ConnectionStats {
-    puppet.host.connection(puppet.id.unwrap()).unwrap()
+    puppet.host.connection_stats(puppet.id.unwrap()).unwrap()
 }
 
 /// Exactly what is before `end` has been read, nothing waits, and MPTCP goes on.

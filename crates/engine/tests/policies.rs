@@ -49,7 +49,7 @@ fn a_skipped_byte_leaves_though_nobody_has_a_share() {
     pair.write(SERVER, PATTERN);
     pair.run(Duration::from_secs(60));
     assert!(pair.read[CLIENT] == PATTERN, "{} bytes", pair.read[CLIENT].len());
-    let stats = pair.hosts[SERVER].connection(pair.id[SERVER].unwrap()).unwrap();
+    let stats = pair.hosts[SERVER].connection_stats(pair.id[SERVER].unwrap()).unwrap();
     assert!(stats.overruled.shares > 0, "{:?}", stats.overruled);
 }
 
@@ -83,7 +83,7 @@ fn a_new_scheduler_begins_with_a_clean_record() {
     pair.run(Duration::from_secs(5));
     pair.write(SERVER, &PATTERN[..5000]);
     pair.run(Duration::from_millis(100));
-    let overruled = |pair: &Pair| pair.hosts[SERVER].connection(pair.id[SERVER].unwrap()).unwrap().overruled;
+    let overruled = |pair: &Pair| pair.hosts[SERVER].connection_stats(pair.id[SERVER].unwrap()).unwrap().overruled;
     let before = overruled(&pair);
     assert!(before.looping == 1 && before.starving == 0, "{before:?}");
     let id = pair.id[SERVER].unwrap();
@@ -121,6 +121,6 @@ fn schedulers_do_not_see_an_optimistic_data_ack() {
     puppet.send(line.ack(1), |segment| segment.options.dss = Some(dss));
     puppet.confirm(line.acking(1401), 1, 1400);
     puppet.wait(Duration::from_secs(1));
-    assert_eq!(puppet.host.subflows(puppet.id.unwrap()).len(), 2);
+    assert_eq!(puppet.host.subflow_stats(puppet.id.unwrap()).len(), 2);
     assert_eq!(lies.load(Ordering::Relaxed), 0);
 }

@@ -82,7 +82,7 @@ fn connect(pair: &mut Pair) -> Duration {
 
 /// Returns the path on which the connection began.
 fn began_on(pair: &Pair) -> u8 {
-    let subflows = pair.hosts[CLIENT].subflows(pair.id[CLIENT].unwrap());
+    let subflows = pair.hosts[CLIENT].subflow_stats(pair.id[CLIENT].unwrap());
     assert_eq!(subflows[0].id.0, 0);
     (0..16).find(|path| client_ip(*path) == subflows[0].local.ip()).unwrap()
 }
@@ -101,7 +101,7 @@ fn finish(pair: &mut Pair) {
     for host in [CLIENT, SERVER] {
         assert!(pair.has(host, |event| *event == Event::Closed), "{:?}", pair.events);
     }
-    assert_eq!(pair.hosts.each_ref().map(|host| host.connections()), [0, 0]);
+    assert_eq!(pair.hosts.each_ref().map(|host| host.connection_count()), [0, 0]);
 }
 
 /// 300 ms and 10 ms: with as-listed the handshake takes 300 ms, in a race the second SYN leaves after 10 ms and is
@@ -118,16 +118,16 @@ fn a_connection_begins_where_it_is_answered_first() {
     assert_eq!((began_on(&raced), offers(&log)), (1, vec![0, 1]));
     // The losing SYN arrives at 150 ms: a half-open connection of which the server's application never hears.
     raced.run(ms(200));
-    assert_eq!(raced.hosts[SERVER].connections(), 2);
+    assert_eq!(raced.hosts[SERVER].connection_count(), 2);
     raced.run(ms(400));
-    assert_eq!(raced.hosts[SERVER].connections(), 1, "the reset has arrived");
+    assert_eq!(raced.hosts[SERVER].connection_count(), 1, "the reset has arrived");
     let resets: Vec<_> =
         log.borrow().iter().filter(|(_, _, s)| s.flags.has(Flags::RST)).map(|(host, path, _)| (*host, *path)).collect();
     assert_eq!(resets, [(CLIENT, 0)]);
     let accepted = raced.events[SERVER].iter().filter(|event| matches!(event, Event::Accepted { .. })).count();
     assert_eq!(accepted, 1);
     raced.run(Duration::from_secs(1));
-    let subflows = raced.hosts[CLIENT].subflows(raced.id[CLIENT].unwrap());
+    let subflows = raced.hosts[CLIENT].subflow_stats(raced.id[CLIENT].unwrap());
     assert_eq!(subflows.iter().filter(|subflow| subflow.established).count(), 2, "{subflows:#?}");
     finish(&mut raced);
 }
@@ -172,7 +172,7 @@ fn without_any_answer_the_connection_ends() {
     assert!(pair.run(Duration::from_secs(60)), "quiet");
     assert_eq!(offers(&log), [0, 1, 0, 1, 0, 1, 0, 1]);
     assert_eq!(pair.events[CLIENT], [Event::Reset]);
-    assert_eq!(pair.hosts[CLIENT].connection(pair.id[CLIENT].unwrap()).unwrap().ended, Some(Ended::Unanswered));
+    assert_eq!(pair.hosts[CLIENT].connection_stats(pair.id[CLIENT].unwrap()).unwrap().ended, Some(Ended::Unanswered));
     // Both are known to be silent now, so that they are tried as listed again.
     assert!(pair.hosts[CLIENT].path_memory(Instant::ZERO).paths.iter().all(|path| path.silent.is_some()));
 }
@@ -212,7 +212,7 @@ fn a_stripped_winner_is_plain_tcp() {
     });
     assert_eq!(connect(&mut pair), ms(10));
     assert!(pair.has(CLIENT, |event| *event == Event::Connected { multipath: false }));
-    let stats = pair.hosts[CLIENT].connection(pair.id[CLIENT].unwrap()).unwrap();
+    let stats = pair.hosts[CLIENT].connection_stats(pair.id[CLIENT].unwrap()).unwrap();
     assert_eq!(stats.fallback, Some(FallbackReason::SynAck));
     finish(&mut pair);
 }
@@ -320,7 +320,7 @@ fn the_plan_follows_what_happens() {
     given_up.hosts[CLIENT].abort(now, id);
     given_up.run(Duration::from_secs(5));
     assert_eq!(offers(&log), [0]);
-    assert_eq!(given_up.hosts.each_ref().map(|host| host.connections()), [0, 0]);
+    assert_eq!(given_up.hosts.each_ref().map(|host| host.connection_count()), [0, 0]);
 }
 
 /// Without MPTCP there is nothing to race for, and an address that the application names need not be a listed one.
@@ -342,7 +342,7 @@ fn a_losing_syn_costs_a_server_with_cookies_nothing() {
     pair.delays = vec![ms(150), ms(5)];
     assert_eq!(connect(&mut pair), ms(10));
     pair.run(Duration::from_secs(1));
-    assert_eq!(pair.hosts[SERVER].connections(), 1);
+    assert_eq!(pair.hosts[SERVER].connection_count(), 1);
     assert_eq!(pair.hosts[SERVER].counters().cookies_sent, 2);
     finish(&mut pair);
 }
@@ -357,9 +357,9 @@ fn races_side_by_side() {
         .collect();
     pair.run(Duration::from_secs(2));
     for id in ids {
-        let subflows = pair.hosts[CLIENT].subflows(id);
+        let subflows = pair.hosts[CLIENT].subflow_stats(id);
         assert_eq!(subflows.iter().filter(|subflow| subflow.established).count(), 3, "{subflows:#?}");
         assert_eq!(subflows[0].local.ip(), client_ip(2));
     }
-    assert_eq!(pair.hosts[SERVER].connections(), 10);
+    assert_eq!(pair.hosts[SERVER].connection_count(), 10);
 }

@@ -141,7 +141,7 @@ fn a_lump_is_a_full_segment_for_the_receiver_s_round_trip_time() {
         pair.write(CLIENT, PATTERN);
     }
     pair.run(Duration::from_secs(20));
-    let stats = pair.hosts[SERVER].connection(pair.id[SERVER].unwrap()).unwrap();
+    let stats = pair.hosts[SERVER].connection_stats(pair.id[SERVER].unwrap()).unwrap();
     assert_eq!(stats.received, 8 * PATTERN.len() as u64);
     assert!(stats.autotuned_buffer.unwrap() > 150_000, "{stats:?}");
 }
@@ -179,7 +179,7 @@ fn random_lumps_carry_the_stream() {
         let (acks, data) = *acks.borrow();
         assert!(acks < data, "seed {seed}: {acks} ACKs for {data} segments: lumps were acknowledged as one");
         for host in [CLIENT, SERVER] {
-            for subflow in pair.hosts[host].subflows(pair.id[host].unwrap()) {
+            for subflow in pair.hosts[host].subflow_stats(pair.id[host].unwrap()) {
                 assert!(subflow.srtt.unwrap() < Duration::from_millis(100), "seed {seed}: {subflow:?}");
             }
         }

@@ -23,7 +23,7 @@ fn download(pair: &mut Pair, act: impl Fn(&mut Pair)) -> [u64; 2] {
     pair.open();
     pair.write(CLIENT, b"GET");
     pair.run(Duration::from_secs(5));
-    let second = |pair: &Pair| pair.hosts[SERVER].subflows(pair.id[SERVER].unwrap())[1].bytes_first_sent;
+    let second = |pair: &Pair| pair.hosts[SERVER].subflow_stats(pair.id[SERVER].unwrap())[1].bytes_first_sent;
     pair.write(SERVER, PATTERN);
     pair.run(Duration::from_secs(20));
     let before = second(pair);

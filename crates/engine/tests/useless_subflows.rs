@@ -28,7 +28,7 @@ fn is_join(segment: &Segment) -> bool {
 }
 
 fn ended(pair: &Pair, host: usize) -> Option<Ended> {
-    pair.hosts[host].connection(pair.id[host].unwrap()).unwrap().ended
+    pair.hosts[host].connection_stats(pair.id[host].unwrap()).unwrap().ended
 }
 
 /// DSS checksums; `paths` of the client, and two addresses of the server, so that plain TCP is soon no way out.
@@ -61,7 +61,7 @@ fn a_connection_whose_every_path_alters_data_ends() {
         pair.write(sender, PATTERN);
         pair.run(Duration::from_secs(600));
         for host in [CLIENT, SERVER] {
-            assert_eq!(pair.hosts[host].connections(), 0, "host {host}, sender {sender}, {} joins", joins.get());
+            assert_eq!(pair.hosts[host].connection_count(), 0, "host {host}, sender {sender}, {} joins", joins.get());
             assert!(pair.has(host, |event| *event == Event::Reset));
             assert!(matches!(ended(&pair, host), Some(Ended::Middlebox | Ended::Reset)), "{:?}", ended(&pair, host));
         }
@@ -82,7 +82,7 @@ fn a_peer_that_resets_every_subflow_is_given_up() {
     });
     pair.write(CLIENT, PATTERN);
     pair.run(Duration::from_secs(600));
-    assert_eq!(pair.hosts[CLIENT].connections(), 0);
+    assert_eq!(pair.hosts[CLIENT].connection_count(), 0);
     assert_eq!(ended(&pair, CLIENT), Some(Ended::Middlebox));
 }
 

@@ -34,7 +34,7 @@ fn close_window(mut client: Config, server: Config) -> Pair {
 fn a_peer_may_keep_its_window_closed_as_long_as_it_answers() {
     let mut pair = with_a_closed_window();
     pair.run(HOUR * 4);
-    let blocked = pair.hosts[SERVER].connection(pair.id[SERVER].unwrap()).unwrap().blocked;
+    let blocked = pair.hosts[SERVER].connection_stats(pair.id[SERVER].unwrap()).unwrap().blocked;
     assert!(blocked.receive_window > HOUR * 3 && blocked.cwnd < Duration::from_secs(60), "{blocked:?}");
     assert!(!pair.has(SERVER, |event| matches!(event, Event::Reset | Event::SubflowClosed(_))), "{:?}", pair.events);
     pair.deaf[CLIENT] = false;
@@ -48,7 +48,7 @@ fn a_dead_peer_with_a_closed_window_is_given_up() {
     pair.rule = Box::new(|_, _| false);
     pair.run(HOUR);
     assert!(pair.has(SERVER, |event| *event == Event::Reset), "{:?}", pair.events[SERVER]);
-    assert_eq!(pair.hosts[SERVER].connections(), 0);
+    assert_eq!(pair.hosts[SERVER].connection_count(), 0);
 }
 
 /// RFC 7323 §5.5: a timestamp clock may have come round during so long a silence.

@@ -163,7 +163,11 @@ impl Host {
         }
         let known = self.connections.len().max(self.accepted);
         let most = known + MAX_HALF_OPEN;
-        assert!(self.endpoint.connections() <= most, "{} connections, {known} known", self.endpoint.connections());
+        assert!(
+            self.endpoint.connection_count() <= most,
+            "{} connections, {known} known",
+            self.endpoint.connection_count()
+        );
     }
 
     /// Writes `length` more bytes of the pattern, as far as they are taken.

@@ -114,7 +114,7 @@ impl Application for Answer {
 
     fn on_round(&mut self, cx: &mut Context<'_>) {
         let Some(id) = self.connection else { return };
-        let [subflow] = &cx.endpoint.subflows(id)[..] else { panic!("one subflow") };
+        let [subflow] = &cx.endpoint.subflow_stats(id)[..] else { panic!("one subflow") };
         if subflow.bytes_sent == 0 {
             return;
         }

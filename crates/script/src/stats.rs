@@ -22,8 +22,8 @@ fn find(
     world: &World,
     name: &str,
 ) -> Result<String, String> {
-    let subflows = id.map(|id| host.subflows(id)).unwrap_or_default();
-    let connection = || id.and_then(|id| host.connection(id)).unwrap_or_default();
+    let subflows = id.map(|id| host.subflow_stats(id)).unwrap_or_default();
+    let connection = || id.and_then(|id| host.connection_stats(id)).unwrap_or_default();
     if let Some((owner, field)) = name.split_once('.') {
         if owner == "counter" {
             return named(tables.endpoint, host.counters(), field);
@@ -43,7 +43,7 @@ fn find(
         };
     }
     match name {
-        "connections" => Ok(host.connections().to_string()),
+        "connections" => Ok(host.connection_count().to_string()),
         "subflows" => Ok(subflows.iter().filter(|subflow| subflow.established).count().to_string()),
         "write_space" => Ok(id.map_or(0, |id| host.write_space(id)).to_string()),
         _ => named(tables.connection, &connection(), name),

@@ -49,11 +49,11 @@ impl Journal {
             return;
         }
         let address = |subflow| {
-            let found = endpoint.subflows(id).into_iter().find(|stats| stats.id == subflow);
+            let found = endpoint.subflow_stats(id).into_iter().find(|stats| stats.id == subflow);
             found.map(|stats| json!({ "local": stats.local, "remote": stats.remote, "backup": stats.backup }))
         };
         let subflows =
-            || endpoint.subflows(id).first().map(|stats| json!({ "local": stats.local, "remote": stats.remote }));
+            || endpoint.subflow_stats(id).first().map(|stats| json!({ "local": stats.local, "remote": stats.remote }));
         let more = match event {
             Event::Readable | Event::Writable => return,
             Event::Connected { multipath } | Event::Reopened { multipath } | Event::Accepted { multipath } => {

@@ -24,7 +24,7 @@ pub struct CounterReport(pub BTreeMap<String, u64>);
 impl ConnectionReport {
     /// The connection as it is now, or as it was when it ended.
     pub fn of(endpoint: &Endpoint, id: ConnectionId) -> Option<Self> {
-        Some(ConnectionReport { stats: endpoint.connection(id)?, subflows: endpoint.subflows(id) })
+        Some(ConnectionReport { stats: endpoint.connection_stats(id)?, subflows: endpoint.subflow_stats(id) })
     }
 
     /// The same for sentences.

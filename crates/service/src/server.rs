@@ -112,7 +112,7 @@ impl Server {
     }
 
     fn accept(&mut self, cx: &mut Context<'_>, id: ConnectionId, multipath: bool) {
-        let port = cx.endpoint.subflows(id).first().map(|subflow| subflow.local.port());
+        let port = cx.endpoint.subflow_stats(id).first().map(|subflow| subflow.local.port());
         let service = port.and_then(|port| self.services.get(&port));
         let Some(service) = service.filter(|_| self.open < self.limits.connections && self.ending.is_none()) else {
             self.totals.turned_away += 1;
@@ -153,7 +153,7 @@ impl Server {
     }
 
     fn leave(&mut self, cx: &mut Context<'_>, id: ConnectionId, closed: bool) {
-        let (stats, subflows) = (cx.endpoint.connection(id), cx.endpoint.subflows(id));
+        let (stats, subflows) = (cx.endpoint.connection_stats(id), cx.endpoint.subflow_stats(id));
         cx.endpoint.forget(id);
         let Some(place) = self.sessions.get_mut(id.index()) else { return };
         if place.as_ref().is_none_or(|slot| slot.id != id) {

@@ -158,7 +158,7 @@ fn a_head_that_takes_its_time_is_cut_off() {
     let mut pair = Pair::new(Script::new(80, &pieces).every(Duration::from_secs(1)), server(None));
     assert!(pair.run_until(MINUTE, |pair| pair.client.ended));
     assert_eq!(status(&pair.client.text()), "408");
-    let (begun, now) = (pair.endpoints[0].connection(pair.client.id.unwrap()).unwrap().opened_at, pair.now);
+    let (begun, now) = (pair.endpoints[0].connection_stats(pair.client.id.unwrap()).unwrap().opened_at, pair.now);
     assert!((10..13).contains(&(now.since(begun).as_millis() / 1000)), "after ten seconds, not after {now}");
     assert!(pair.run_until(MINUTE, |pair| pair.server.open() == 0), "it does not stay for ever");
 }
@@ -190,7 +190,7 @@ fn a_client_that_does_not_read_stops_the_server() {
     let mut pair = Pair::new(script, server(None));
     pair.run_for(Duration::from_secs(30));
     let id = pair.client.id.unwrap();
-    let arrived = pair.endpoints[0].connection(id).unwrap().received;
+    let arrived = pair.endpoints[0].connection_stats(id).unwrap().received;
     assert!(arrived <= 256 << 10, "{arrived} bytes are more than the client's buffer");
     pair.client(|client, cx| {
         client.reads = true;
@@ -247,7 +247,7 @@ fn a_server_that_ends_lets_replies_finish_and_nobody_in() {
     assert!(pair.client.received.len() > 2 << 20, "{}", pair.client.received.len());
     let totals = pair.server.totals();
     assert_eq!((totals.accepted, totals.closed, totals.turned_away), (1, 1, 0), "the late one met a closed port");
-    assert!(pair.endpoints[0].subflows(late).iter().all(|subflow| !subflow.established));
+    assert!(pair.endpoints[0].subflow_stats(late).iter().all(|subflow| !subflow.established));
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn a_large_stream_each_way_and_the_client_closes_first() {
     assert!(bench.peer(id).read == pattern(LARGE), "the download, {} bytes", bench.peer(id).read.len());
     assert!(served.join().unwrap() == [pattern(LARGE / 2)]);
     assert_eq!(bench.proxy.ended(Outcome::Closed), 1);
-    assert_eq!(bench.engine.subflows(id).len(), 0, "statistics of connections that are gone are not kept");
+    assert_eq!(bench.engine.subflow_stats(id).len(), 0, "statistics of connections that are gone are not kept");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn an_early_answer_arrives_whole_while_the_client_still_sends() {
         bench.turn();
     }
     bench.until("the proxy has taken all", |bench| {
-        bench.engine.connection(id).is_some_and(|it| it.delivered == 101_000)
+        bench.engine.connection_stats(id).is_some_and(|it| it.delivered == 101_000)
     });
     bench.settle();
     assert!(bench.peer(id).read == pattern(100_000));
@@ -241,7 +241,7 @@ fn the_service_is_told_who_the_client_is() {
     bench.peer(id).finish = true;
     bench.until("closed", |bench| bench.peer(id).has(Event::Closed));
     let got = served.join().unwrap().remove(0);
-    let local = bench.other.subflows(id)[0].local;
+    let local = bench.other.subflow_stats(id)[0].local;
     assert_eq!(local.ip(), peer_ip(1));
     let header = anabranch_service::proxy::proxy_protocol_header(local, SocketAddr::new(proxy_ip(1), PORT));
     assert_eq!(got, [&header[..], b"hello"].concat());
@@ -284,10 +284,10 @@ fn a_closed_connection_does_not_count_while_it_waits() {
         bench.until("it ends", |bench| bench.peer(id).has(Event::PeerFinished) || bench.peer(id).has(Event::Reset));
         assert_eq!(bench.peer(id).read, b"done");
         bench.peer(id).finish = true;
-        let waiting = bench.engine.connections();
+        let waiting = bench.engine.connection_count();
         assert!(waiting > 0, "there is something to wait for");
         bench.until("the session is over", |bench| bench.proxy.sessions() == 0);
-        assert_eq!(bench.engine.connections(), waiting, "before the engine's part is");
+        assert_eq!(bench.engine.connection_count(), waiting, "before the engine's part is");
     }
     assert_eq!((bench.proxy.ended(Outcome::Closed), bench.proxy.limit_hits(Limit::ClientConnections)), (5, 0));
     served.join().unwrap();

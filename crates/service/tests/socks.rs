@@ -49,7 +49,7 @@ fn a_stream_each_way_over_two_subflows() {
     bench.until("the destination has all", |bench| bench.peers.values().any(|peer| peer.has(Event::PeerFinished)));
     let id = *bench.peers.keys().next().unwrap();
     assert!(bench.peer(id).read == pattern(5 << 20));
-    assert_eq!(bench.other.subflows(id).len(), 4, "two addresses each: a full mesh");
+    assert_eq!(bench.other.subflow_stats(id).len(), 4, "two addresses each: a full mesh");
     bench.send(id, &pattern(7 << 20));
     bench.peer(id).finish = true;
     let (reply, download) = finish(&mut bench, stream);
@@ -107,7 +107,7 @@ fn a_path_that_is_dead_is_passed_over() {
     via.insert(0, "10.9.9.9".parse().unwrap());
     let mut bench = Bench::new(settings);
     let stream = client(&bench, |stream| ask(&stream, TO_PEER));
-    bench.until("it asks", |bench| bench.engine.connections() == 1);
+    bench.until("it asks", |bench| bench.engine.connection_count() == 1);
     bench.skip(7);
     assert_eq!(finish(&mut bench, stream)[..8], [5, 0, 0, 1, 10, 1, 0, 1], "the next --via address");
 }
@@ -116,12 +116,12 @@ fn a_path_that_is_dead_is_passed_over() {
 fn a_destination_that_does_not_answer_is_given_up() {
     let mut bench = Bench::new(socks());
     let stream = client(&bench, |stream| ask(&stream, b"\x05\x01\x00\x01\x0a\x02\x00\x63\x01\xbb")[1]);
-    bench.until("it asks", |bench| bench.engine.connections() == 1);
+    bench.until("it asks", |bench| bench.engine.connection_count() == 1);
     // 5 s from each of two addresses.
     bench.skip(12);
     assert_eq!(finish(&mut bench, stream), 4, "host unreachable");
     bench.until("gone", |bench| bench.proxy.sessions() == 0);
-    assert_eq!((bench.proxy.ended(Outcome::ConnectFailed), bench.engine.connections()), (1, 0));
+    assert_eq!((bench.proxy.ended(Outcome::ConnectFailed), bench.engine.connection_count()), (1, 0));
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl Stage<'_> {
         self.decisions.owners.insert(ends, session);
         let Session { ends, direction, ids, .. } = &self.sessions[session];
         let (sending, direction) = (ends[sender(*direction)], *direction);
-        let stats = ids[sender(direction)].and_then(|id| self.hosts[sending].endpoint.connection(id));
+        let stats = ids[sender(direction)].and_then(|id| self.hosts[sending].endpoint.connection_stats(id));
         let (Some(stats), true) = (stats, sending == host) else { return };
         let sent = self.decisions.sent.entry(session).or_default();
         let before = *sent;
@@ -90,7 +90,7 @@ impl Stage<'_> {
             (0..self.sessions.len()).filter(|&session| place.pair == 0 && self.sessions[session].ends[side] == host);
         own.rev().find(|&session| {
             let id = self.sessions[session].ids[side];
-            let subflows = id.map_or(Vec::new(), |id| self.hosts[host].endpoint.subflows(id));
+            let subflows = id.map_or(Vec::new(), |id| self.hosts[host].endpoint.subflow_stats(id));
             subflows.iter().any(|subflow| (subflow.local, subflow.remote) == (local, remote))
         })
     }

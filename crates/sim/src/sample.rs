@@ -141,8 +141,10 @@ impl Stage<'_> {
         reading.cwnd = vec![0; paths];
         for side in [0, 1] {
             let endpoint = &self.hosts[ends[side]].endpoint;
-            let Some((id, stats)) = ids[side].and_then(|id| Some((id, endpoint.connection(id)?))) else { continue };
-            let subflows = endpoint.subflows(id);
+            let Some((id, stats)) = ids[side].and_then(|id| Some((id, endpoint.connection_stats(id)?))) else {
+                continue;
+            };
+            let subflows = endpoint.subflow_stats(id);
             let path = |it: &SubflowStats| self.path_in_spec(self.path_between(it.local.ip(), it.remote.ip()));
             let by_path = || subflows.iter().map(|it| (path(it), it));
             if side == sending {

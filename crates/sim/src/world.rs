@@ -382,7 +382,7 @@ impl<'a> World<'a> {
         self.stage.topology.network.next_time().is_none()
             && self.stage.passage.deadline() == Instant::MAX
             && self.stage.alarms.first().0 == Instant::MAX
-            && self.stage.hosts.iter().all(|host| host.endpoint.connections() == 0)
+            && self.stage.hosts.iter().all(|host| host.endpoint.connection_count() == 0)
     }
 
     /// Checks at the end what is too slow to check all along.

@@ -206,7 +206,7 @@ pub struct MultipathStream {
 impl MultipathStream {
     /// Statistics of the connection's subflows.
     pub fn subflows(&self) -> Vec<SubflowStats> {
-        self.engine.state().driver.endpoint().subflows(self.id)
+        self.engine.state().driver.endpoint().subflow_stats(self.id)
     }
 }
 

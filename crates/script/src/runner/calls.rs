@@ -116,7 +116,7 @@ impl Runner {
             Action::CloseSubflow(name) | Action::Backup(name, _) => {
                 let at = self.known(name, line)?;
                 let (_, id) = self.connection(Some(name), line)?;
-                let subflows = self.host().subflows(id);
+                let subflows = self.host().subflow_stats(id);
                 // Subflows that are gone are listed as well, perhaps on the same addresses: the last is the current
                 // one.
                 let found = subflows.iter().rev().find(|one| self.world.named(one.local, one.remote) == Some(at));

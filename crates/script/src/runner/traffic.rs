@@ -35,7 +35,7 @@ impl Runner {
         }
         for (id, event) in events {
             let at = self.identify(id);
-            for stats in self.host().subflows(id) {
+            for stats in self.host().subflow_stats(id) {
                 if let Some(line) = self.world.named(stats.local, stats.remote) {
                     self.names.entry((id, stats.id)).or_insert_with(|| self.world.lines[line].name.clone());
                 }
@@ -51,7 +51,7 @@ impl Runner {
         if let Some(at) = self.world.conversations.iter().position(|one| one.id == Some(id)) {
             return Some(at);
         }
-        let subflows = self.host().subflows(id);
+        let subflows = self.host().subflow_stats(id);
         let line = subflows.iter().find_map(|one| self.world.named(one.local, one.remote))?;
         let at = self.world.lines[line].conversation;
         self.world.conversations[at].id.get_or_insert(id);

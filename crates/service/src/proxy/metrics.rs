@@ -122,8 +122,8 @@ impl Scrape<'_> {
         let mut established = 0;
         let mut paths: BTreeMap<IpAddr, Vec<f64>> = BTreeMap::new();
         for id in &self.live {
-            let subflows = self.endpoint.subflows(*id);
-            if let Some(stats) = self.endpoint.connection(*id) {
+            let subflows = self.endpoint.subflow_stats(*id);
+            if let Some(stats) = self.endpoint.connection_stats(*id) {
                 all.add(&stats, &subflows);
                 now.add(&stats, &subflows);
             }

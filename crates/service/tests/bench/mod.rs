@@ -149,7 +149,7 @@ impl Bench {
     pub fn held(&self) -> u64 {
         let held = |id: &ConnectionId| {
             let alive = self.engine.load(*id).is_some();
-            self.engine.connection(*id).filter(|_| alive).map_or(0, |stats| {
+            self.engine.connection_stats(*id).filter(|_| alive).map_or(0, |stats| {
                 stats.written - stats.data_acked + stats.received - stats.delivered + stats.ofo_bytes
             })
         };

@@ -65,7 +65,7 @@ impl Stage<'_> {
 
     /// A connection need not begin where its first SYN went; the server will know it by where it did.
     fn await_winner(&mut self, host: usize, id: ConnectionId, session: usize) {
-        let began = self.hosts[host].endpoint.subflows(id).into_iter().find(|subflow| subflow.established);
+        let began = self.hosts[host].endpoint.subflow_stats(id).into_iter().find(|subflow| subflow.established);
         if let Some(subflow) = began
             && self.awaited.get(&subflow.local) != Some(&session)
         {
@@ -76,7 +76,7 @@ impl Stage<'_> {
 
     /// Finds the session of a connection that the server just learned of.
     fn accept(&mut self, host: usize, id: ConnectionId) -> bool {
-        let client = self.hosts[host].endpoint.subflows(id).first().map(|subflow| subflow.remote);
+        let client = self.hosts[host].endpoint.subflow_stats(id).first().map(|subflow| subflow.remote);
         let path = |client: SocketAddr| self.path_between(client.ip(), client.ip());
         let client = client.map(|client| self.passage.inside(path(client), client));
         let Some((client, &session)) = client.and_then(|client| Some((client, self.awaited.get(&client)?))) else {
@@ -85,7 +85,7 @@ impl Stage<'_> {
         // A client that has restarted may use a port again while the server still completes what it knows of it from
         // before.
         let older = |stats: ConnectionStats| stats.opened_at < self.sessions[session].opened;
-        if self.hosts[host].endpoint.connection(id).is_some_and(older) {
+        if self.hosts[host].endpoint.connection_stats(id).is_some_and(older) {
             return false;
         }
         self.awaited.remove(&client);
@@ -194,10 +194,10 @@ impl Stage<'_> {
     pub(super) fn connection_outcome(&self, session: usize) -> ConnectionOutcome {
         let Session { workload, label, ends, direction, ids, multipath, fell_back, baseline, .. } =
             &self.sessions[session];
-        let stats = |side: usize| ids[side].and_then(|id| self.hosts[ends[side]].endpoint.connection(id));
+        let stats = |side: usize| ids[side].and_then(|id| self.hosts[ends[side]].endpoint.connection_stats(id));
         let side = sender(*direction);
         let (sender, receiver) = (stats(side), stats(1 - side));
-        let subflows = ids[side].map_or(Vec::new(), |id| self.hosts[ends[side]].endpoint.subflows(id));
+        let subflows = ids[side].map_or(Vec::new(), |id| self.hosts[ends[side]].endpoint.subflow_stats(id));
         let with_path = |stats: anabranch_engine::SubflowStats| SubflowOutcome {
             path: self.path_in_spec(self.path_between(stats.local.ip(), stats.remote.ip())),
             stats,

@@ -143,7 +143,7 @@ impl<'a> Stage<'a> {
                 host.endpoint.set_replayable(id);
             }
             host.bind(id, session);
-            let first = host.endpoint.subflows(id).first().map(|subflow| subflow.local);
+            let first = host.endpoint.subflow_stats(id).first().map(|subflow| subflow.local);
             self.awaited.insert(first.expect("a connection just opened has its first subflow"), session);
         }
         self.sessions.push(Session {

@@ -19,7 +19,7 @@ impl Proxy {
     pub(super) fn on_accepted(&mut self, cx: &mut Context<'_>, id: ConnectionId, multipath: bool) {
         let Direction::Listen { host, to_port, .. } = &self.settings.direction else { return };
         let target = format!("{host}:{to_port}");
-        let Some(subflow) = cx.endpoint.subflows(id).into_iter().next() else { return };
+        let Some(subflow) = cx.endpoint.subflow_stats(id).into_iter().next() else { return };
         let client = subflow.remote;
         let admitted = if self.drain.is_some() { Err(Limit::Draining) } else { self.admission.admit(client.ip()) };
         if let Err(limit) = admitted {

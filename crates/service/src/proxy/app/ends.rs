@@ -39,8 +39,8 @@ impl Proxy {
     /// Takes what the engine counted of the session's connection, which is gone or about to be.
     pub(super) fn collect(&mut self, cx: &mut Context<'_>, session: &mut Session) {
         let Some(id) = session.connection.take() else { return };
-        let subflows = cx.endpoint.subflows(id);
-        if let Some(stats) = cx.endpoint.connection(id) {
+        let subflows = cx.endpoint.subflow_stats(id);
+        if let Some(stats) = cx.endpoint.connection_stats(id) {
             self.totals.ended.add(&stats, &subflows);
             session.counted = Some((stats, subflows));
         }

@@ -149,7 +149,8 @@ impl Proxy {
     /// The engine's connection stands: the client may begin.
     pub(super) fn on_connected(&mut self, cx: &mut Context<'_>, session: &mut Session) -> Next {
         let Stage::Opening(front, _) = &mut session.stage else { return Next::Wait };
-        let local = session.connection.and_then(|id| cx.endpoint.subflows(id).first().map(|subflow| subflow.local));
+        let local =
+            session.connection.and_then(|id| cx.endpoint.subflow_stats(id).first().map(|subflow| subflow.local));
         front.grant(local.unwrap_or(session.client));
         let (reply, rest) = (front.take_reply(), front.take_rest());
         session.relay.push_outward(reply);
@@ -204,7 +205,8 @@ impl Proxy {
             return self.connect(cx, index, session);
         }
         if let Direction::Listen { proxy_protocol: true, .. } = self.settings.direction {
-            let local = session.connection.and_then(|id| cx.endpoint.subflows(id).first().map(|subflow| subflow.local));
+            let local =
+                session.connection.and_then(|id| cx.endpoint.subflow_stats(id).first().map(|subflow| subflow.local));
             session.relay.push_outward(proxy_protocol::header(session.client, local.unwrap_or(session.client)));
         }
         session.enter(cx.now, Stage::Relaying);
