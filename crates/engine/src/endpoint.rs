@@ -2,6 +2,7 @@
 
 mod loads;
 mod paths;
+mod standing;
 
 use crate::chance::Chance;
 use crate::chosen::Chosen;

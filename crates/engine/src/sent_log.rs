@@ -133,6 +133,12 @@ impl SentLog {
         self.holding(offset).map_or(0, |record| record.carriers)
     }
 
+    /// The slot that carried the byte at `offset` first, also if its subflow is gone; `None` if it was not sent or is
+    /// acknowledged.
+    pub(crate) fn first_carrier(&self, offset: u64) -> Option<u8> {
+        self.holding(offset).map(|record| record.first_slot() as u8)
+    }
+
     /// The record that holds `offset`: its range.
     pub(crate) fn range_at(&self, offset: u64) -> Option<(u64, u64)> {
         self.holding(offset).map(|record| self.range(record))

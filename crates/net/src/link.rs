@@ -124,6 +124,13 @@ impl<P: Clone> Link<P> {
         &self.stats
     }
 
+    /// Time at which the last packet queued at `now` will have been sent, if nothing follows it and the rate stays;
+    /// `None` if none is queued.
+    pub(crate) fn busy_until(&mut self, now: Instant) -> Option<Instant> {
+        self.settle(now);
+        self.line.back().filter(|_| self.stats.queued > 0).map(|last| last.served.departs)
+    }
+
     /// Takes a packet in, or drops it.
     #[inline]
     pub(crate) fn offer(&mut self, now: Instant, parcel: Parcel<P>) {

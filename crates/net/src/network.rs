@@ -240,6 +240,15 @@ impl<P: Clone> Network<P> {
         self.links[link.index()].has_carrier()
     }
 
+    /// Returns the time at which a link will have sent all that it has queued at `now`, if nothing follows and its rate
+    /// stays; `None` if it is idle. [`Instant::MAX`] if it stands still.
+    pub fn busy_until(&mut self, now: Instant, link: LinkId) -> Option<Instant> {
+        let index = link.index();
+        let until = self.links[index].busy_until(now);
+        self.deadlines.set(index, self.links[index].deadline());
+        until
+    }
+
     /// Returns the counters of a link, exact at `now`.
     pub fn stats(&mut self, now: Instant, link: LinkId) -> LinkStats {
         let index = link.index();

@@ -189,6 +189,14 @@ impl<P: Clone> Topology<P> {
         links.into_iter().map(|link| u64::from(self.network.stats(now, link).queued)).sum()
     }
 
+    /// Returns the time at which the slowest link of a path will have sent all that it has queued at `now`, if nothing
+    /// follows and its rate stays; `None` if it is idle.
+    pub fn busy_until(&mut self, now: Instant, path: usize, direction: Direction) -> Option<Instant> {
+        let route = self.network.route(self.route(path, direction));
+        let slowest = route.min_by_key(|link| self.known[link.index()].effective_rate())?;
+        self.network.busy_until(now, slowest)
+    }
+
     /// Changes a link.
     ///
     /// # Panics

@@ -25,6 +25,7 @@ mod sample;
 mod session;
 mod spec;
 mod stage;
+mod state;
 mod world;
 
 pub use address::client_address;
@@ -35,4 +36,5 @@ pub use outcome::{
 };
 pub use sample::{PathSample, Sample};
 pub use spec::{Arrivals, Extent, FileOrder, HostSpec, Spacing, Spec, SpecError, TimedRestart, TimedSwitch, Workload};
+pub use state::{PathStanding, SessionState};
 pub use world::{run, run_observed};

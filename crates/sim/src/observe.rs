@@ -1,6 +1,6 @@
 //! Observers of a run, packet by packet: the interface between the simulator and a capture file.
 
-use crate::Host;
+use crate::{Host, SessionState};
 use anabranch_engine::Purpose;
 use anabranch_net::DropCause;
 use anabranch_paths::{End, PacketId};
@@ -18,6 +18,13 @@ pub trait Observer {
     fn on_lost(&mut self, id: PacketId, loss: Loss<'_>);
     /// A packet ended in the middleboxes at one end of a path: dropped, or part of another that they made.
     fn on_kept(&mut self, id: PacketId, path: usize, end: End);
+    /// Returns true if it wants to be told the state of connections. Asked once, before the run.
+    fn watches_states(&self) -> bool {
+        false
+    }
+    /// State of a connection under test after something happened, of each that carries a transfer. It holds until the
+    /// next such report of the connection.
+    fn on_state(&mut self, _state: &SessionState) {}
 }
 
 /// A packet at a host.

@@ -207,6 +207,7 @@ impl<'a> World<'a> {
                 }
             }
             self.stage.report_losses();
+            self.stage.report_states();
             if is_over(self) {
                 return Ok(());
             }

@@ -13,7 +13,8 @@
 //!   `throttling` (pacing and small queues), `emit`, `burst` (one mapping over several segments), `detour` (ACKs on
 //!   another subflow's path), `probing` (for that), `sizes`;
 //! - the subflows there should be: `addresses`, `paths`, `history`, `lost_subflows`;
-//! - the end: `fallback` (to plain TCP), `closing`; `load` and `check` look at the whole.
+//! - the end: `fallback` (to plain TCP), `closing`; `load`, `standing` and `check` look at the
+//!   whole.
 
 mod acceptance;
 mod acknowledgment;
@@ -51,6 +52,7 @@ mod resume;
 mod sender;
 mod signal;
 mod sizes;
+mod standing;
 mod subflows;
 mod throttling;
 mod timers;

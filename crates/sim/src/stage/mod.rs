@@ -2,6 +2,7 @@
 
 mod dialogue;
 mod passage;
+mod states;
 mod traffic;
 mod watch;
 
@@ -115,7 +116,7 @@ impl<'a> Stage<'a> {
             news: VecDeque::new(),
             touched: Vec::new(),
             departures: Departures::default(),
-            watch: Watch::new(observer),
+            watch: Watch::new(observer, spec.network.paths.len()),
             sampler: Sampler::new(&spec.samples),
             decisions: Decisions::new(spec.decisions),
         }

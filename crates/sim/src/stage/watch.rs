@@ -1,6 +1,8 @@
 //! Reports of a run to its observer, if it has one.
 
 use super::Stage;
+use super::states::room;
+use crate::SessionState;
 use crate::address::{address, owner};
 use crate::observe::{Condition, Content, Loss, Observer, Sight};
 use anabranch_engine::Purpose;
@@ -11,18 +13,28 @@ use anabranch_wire::{Echo, Segment};
 
 /// The observer, and the number of the packet it saw last.
 pub(super) struct Watch<'a> {
-    observer: Option<&'a mut dyn Observer>,
+    pub(super) observer: Option<&'a mut dyn Observer>,
     last: u32,
+    /// Memory for states of connections, if it wants to be told those.
+    pub(super) state: Option<SessionState>,
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn new(observer: Option<&'a mut dyn Observer>) -> Self {
-        Watch { observer, last: 0 }
+    /// An observer of a run over this many paths.
+    pub(super) fn new(observer: Option<&'a mut dyn Observer>, paths: usize) -> Self {
+        let state = observer.as_ref().filter(|observer| observer.watches_states()).map(|_| room(paths));
+        Watch { observer, last: 0, state }
     }
 
     #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.observer.is_some()
+    }
+
+    /// Returns true if it wants to be told the state of connections.
+    #[inline]
+    pub(super) fn watches_states(&self) -> bool {
+        self.state.is_some()
     }
 
     /// Returns the next packet number. Numbers wrap after 2³² packets: by then the first ones have long arrived.
@@ -122,6 +134,14 @@ impl Stage<'_> {
     pub(crate) fn report_losses(&mut self) {
         if self.watch.is_on() {
             self.tell_losses_of_links();
+        }
+    }
+
+    /// Reports the state of connections after something happened.
+    #[inline]
+    pub(crate) fn report_states(&mut self) {
+        if self.watch.watches_states() {
+            self.tell_states();
         }
     }
 

@@ -1,0 +1,81 @@
+//! The state of the connection at a moment, for those who explain a run: a pure look at what is there.
+
+use super::{Connection, Mode};
+use crate::recovery::Phase;
+use crate::sent_log::bit;
+use crate::shared::Shared;
+use crate::subflow::{State, Subflow};
+use crate::{Standing, SubflowStanding, Wait};
+use anabranch_units::{Bytes, SubflowId};
+
+impl Connection {
+    /// Fills in what this end waits for now. Uses the memory of `standing` again.
+    pub(crate) fn standing(&self, shared: &Shared, standing: &mut Standing) {
+        let out = &self.sender.outgoing;
+        let established = self.subflows.iter().any(|subflow| subflow.state == State::Established);
+        let unsent = out.unsent.total();
+        standing.open = established && self.life.mode() != Mode::Negotiating;
+        standing.unsent = unsent;
+        standing.sendable = if unsent == 0 { 0 } else { out.unsent.below(out.edge) };
+        standing.outstanding = out.nxt - out.una.min(out.nxt);
+        standing.send_buffer_full = out.writer_waits && self.write_space(shared) == 0;
+        standing.expected = self.receiver.stream_next();
+        standing.unread = self.receiver.unread();
+        let on_subflows: u64 = self.subflows.iter().map(|subflow| subflow.rx.ofo.bytes()).sum();
+        standing.held = self.receiver.waiting_bytes() + on_subflows;
+        standing.subflows.clear();
+        // As `Subflows::eligible` chooses, without its memory.
+        let usable =
+            |backup: bool| self.subflows.iter().any(|subflow| subflow.is_usable() && subflow.backup() == backup);
+        let (regular, backup) = (usable(false), usable(true));
+        let is_shown = |subflow: &Subflow| match (regular, backup) {
+            (true, _) => subflow.is_usable() && !subflow.backup(),
+            (false, true) => subflow.is_usable(),
+            (false, false) => subflow.is_open() && subflow.tx.rtt.srtt().is_some(),
+        };
+        standing.subflows.extend(self.subflows.iter().map(|subflow| SubflowStanding {
+            id: subflow.id,
+            local: subflow.flow.src,
+            remote: subflow.flow.dst,
+            wait: self.wait_of(subflow, is_shown(subflow)),
+            mss: subflow.tx.mss,
+            timeouts: subflow.tx.recovery.rto_count(),
+            recoveries: subflow.tx.counts.fast_recoveries,
+            heard: subflow.liveness.heard,
+        }));
+    }
+
+    /// The obstacle to new data on a subflow that policies are shown, or not.
+    fn wait_of(&self, subflow: &Subflow, is_shown: bool) -> Wait {
+        let (cwnd, ssthresh, _) = self.sender.congestion.windows(subflow.id);
+        let used_up = || self.sender.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
+        let phase = subflow.tx.recovery.phase();
+        match () {
+            () if subflow.state != State::Established => Wait::Handshake,
+            () if subflow.tx.rtt.srtt().is_none() && subflow.is_open() => Wait::Handshake,
+            () if phase == Phase::Loss && subflow.is_open() => Wait::Timeout,
+            () if !is_shown => Wait::SetAside,
+            () if subflow.tx.in_flight() + Bytes::new(u64::from(subflow.tx.mss)) > cwnd => {
+                // What repairs a loss does not grow, whatever the threshold says.
+                let grows = ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) && phase != Phase::Recovery;
+                if grows { Wait::SlowStart } else { Wait::CongestionWindow }
+            }
+            () if subflow.tx.throttled => Wait::Pacing,
+            () if subflow.tx.window_left() == 0 || used_up() => Wait::PeerWindow,
+            () => Wait::Room,
+        }
+    }
+
+    /// The subflow on which the byte at `offset` of our stream left first; `None` if it has not left, was acknowledged,
+    /// or that subflow is gone and no other has carried it.
+    pub(crate) fn first_carrier(&self, offset: u64) -> Option<SubflowId> {
+        let log = &self.sender.outgoing.log;
+        let carriers = log.carriers(offset);
+        let first = log.first_carrier(offset).filter(|slot| carriers & bit(*slot) != 0);
+        let carried = |subflow: &&Subflow| match first {
+            Some(slot) => subflow.slot == slot,
+            None => carriers & bit(subflow.slot) != 0,
+        };
+        self.subflows.iter().find(carried).map(|subflow| subflow.id)
+    }
+}

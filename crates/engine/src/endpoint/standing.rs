@@ -1,0 +1,23 @@
+//! The state of an endpoint's connections, for those who explain a run. Asking changes nothing and keeps nothing.
+
+use super::Endpoint;
+use crate::{ConnectionId, Standing};
+use anabranch_units::SubflowId;
+
+impl Endpoint {
+    /// Fills in what this end of a connection waits for now. To be asked when [`Endpoint::poll_transmit`] has nothing
+    /// more. Returns false, and leaves `standing` as it is, if there is no such connection.
+    pub fn standing(&self, id: ConnectionId, standing: &mut Standing) -> bool {
+        let connection = self.get(id);
+        if let Some(connection) = connection {
+            connection.standing(&self.shared, standing);
+        }
+        connection.is_some()
+    }
+
+    /// Returns the subflow on which the byte at `offset` of our stream left first; `None` if it has not left, or was
+    /// acknowledged at the data level.
+    pub fn first_carrier(&self, id: ConnectionId, offset: u64) -> Option<SubflowId> {
+        self.get(id)?.first_carrier(offset)
+    }
+}

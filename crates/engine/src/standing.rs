@@ -1,0 +1,72 @@
+//! The state of one end of a connection at a moment: what it waits for. For those who explain a run.
+
+use anabranch_units::{Instant, SubflowId};
+use std::net::IpAddr;
+
+/// One end of a connection, as its driver finds it when nothing more can be sent now.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Standing {
+    /// A subflow is established, and it is known whether the connection is MPTCP.
+    pub open: bool,
+    /// Bytes written and never sent.
+    pub unsent: u64,
+    /// Bytes of these that the peer's window admits.
+    pub sendable: u64,
+    /// Bytes sent and not acknowledged at the data level.
+    pub outstanding: u64,
+    /// The application wanted to write more than the send buffer admits, and it is still full.
+    pub send_buffer_full: bool,
+    /// First byte of the peer's stream that has not arrived.
+    pub expected: u64,
+    /// Bytes in order that the application has not read.
+    pub unread: u64,
+    /// Bytes held behind a hole, at the data level or on their subflow.
+    pub held: u64,
+    /// Subflows in the order of their identifiers.
+    pub subflows: Vec<SubflowStanding>,
+}
+
+/// One end of a subflow at a moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct SubflowStanding {
+    /// Identifier of the subflow.
+    pub id: SubflowId,
+    /// Our address.
+    pub local: IpAddr,
+    /// The peer's address.
+    pub remote: IpAddr,
+    /// Obstacle to the next segment of new data.
+    pub wait: Wait,
+    /// Payload of a full segment.
+    pub mss: u32,
+    /// Retransmission timeouts so far.
+    pub timeouts: u64,
+    /// Fast recoveries so far.
+    pub recoveries: u64,
+    /// Time at which the peer last sent something on it.
+    pub heard: Instant,
+}
+
+/// Obstacle to the next segment of new data on a subflow. Of several the first in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum Wait {
+    /// The handshake is not complete, or nothing was measured on the subflow yet.
+    Handshake,
+    /// A timeout has fired, and what was under way then is not repaired.
+    Timeout,
+    /// Policies are not shown the subflow: it is a backup beside regular ones, has failed, or is being closed.
+    SetAside,
+    /// The congestion window is full, and grows as in slow start.
+    SlowStart,
+    /// The congestion window is full.
+    CongestionWindow,
+    /// Pacing or TCP Small Queues hold the next segment back.
+    Pacing,
+    /// The peer's window for this subflow alone, or its share of the peer's window, is used up.
+    PeerWindow,
+    /// None: it has room.
+    Room,
+}

@@ -1,0 +1,76 @@
+//! Reports of the state of connections to an observer that asks for it. Looking changes nothing.
+
+use super::Stage;
+use crate::SessionState;
+use crate::address::sender;
+use crate::session::Session;
+use crate::state::PathStanding;
+use anabranch_engine::{Standing, Wait};
+use anabranch_paths::Direction;
+
+impl Stage<'_> {
+    /// Tells the state of each connection under test that carries a transfer.
+    #[cold]
+    pub(crate) fn tell_states(&mut self) {
+        let Some(mut state) = self.watch.state.take() else { return };
+        for session in 0..self.sessions.len() {
+            if self.is_under_test(session) && !self.sessions[session].concluded {
+                self.look(session, &mut state);
+                if let Some(observer) = &mut self.watch.observer {
+                    observer.on_state(&state);
+                }
+            }
+        }
+        self.watch.state = Some(state);
+    }
+
+    /// Fills in the state of a session now.
+    fn look(&mut self, session: usize, state: &mut SessionState) {
+        let Session { ends, ids, direction, streams, .. } = &self.sessions[session];
+        let (direction, client) = (*direction, self.hosts[ends[0]].place.client);
+        let (data, back) = (streams.of(direction), streams.of(direction.reversed()));
+        (state.connection, state.at, state.direction) = (session, self.now, direction);
+        (state.wanted, state.written, state.read) = (data.target, data.written, data.read);
+        // What a middlebox adds to a stream is no request.
+        state.asked = back.written.saturating_sub(back.read);
+        let sending = sender(direction);
+        let standing = |side: usize, kept: &mut Option<Standing>| {
+            let mut standing = kept.take().unwrap_or_default();
+            let known = ids[side].is_some_and(|id| self.hosts[ends[side]].endpoint.standing(id, &mut standing));
+            *kept = known.then_some(standing);
+        };
+        standing(sending, &mut state.sender);
+        standing(1 - sending, &mut state.receiver);
+        let on_path =
+            |it: &anabranch_engine::SubflowStanding| self.path_in_spec(self.path_between(it.local, it.remote));
+        let missing = state.receiver.as_ref().map_or(0, |receiver| receiver.expected);
+        let carrier = ids[sending].and_then(|id| self.hosts[ends[sending]].endpoint.first_carrier(id, missing));
+        let of_sender = || state.sender.iter().flat_map(|end| &end.subflows);
+        state.missing_on = carrier.and_then(|id| of_sender().find(|it| it.id == id)).map(on_path);
+        state.paths.fill(PathStanding::default());
+        for it in of_sender() {
+            let path = &mut state.paths[on_path(it)];
+            // Of several subflows of one path, the one that could send first.
+            path.wait = path.wait.max(Some(it.wait));
+            path.mss = path.mss.max(u64::from(it.mss));
+            path.timeouts += it.timeouts;
+            path.recoveries += it.recoveries;
+            path.heard = path.heard.max(it.heard);
+        }
+        // The sender does not hear of a join before its SYN arrives.
+        let joining = |it: &&anabranch_engine::SubflowStanding| it.wait == Wait::Handshake;
+        for it in state.receiver.iter().flat_map(|end| &end.subflows).filter(joining) {
+            state.paths[on_path(it)].wait.get_or_insert(Wait::Handshake);
+        }
+        let first = client * self.topology.paths_per_client();
+        for (path, standing) in state.paths.iter_mut().enumerate() {
+            standing.rate = self.topology.state(first + path, direction).rate;
+            standing.busy_until = self.topology.busy_until(self.now, first + path, direction);
+        }
+    }
+}
+
+/// A state to be filled in, for observers that ask for it.
+pub(super) fn room(paths: usize) -> SessionState {
+    SessionState::new(0, Direction::Down, paths)
+}
