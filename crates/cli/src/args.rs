@@ -16,6 +16,7 @@ use std::path::PathBuf;
   anabranch compare                                   which scheduler is best over Wi-Fi and LTE?
   anabranch compare my.toml --schedulers min-rtt,late --report my.html
   anabranch run path-failure --pcap captures          one run, for Wireshark
+  anabranch why wlan-lte                              where its time goes, and what would help
   anabranch list schedulers late                      what it does, and where it differs from its paper
   anabranch study late/fig10                          a figure of a paper, with a verdict on each statement
   anabranch testbed wlan-lte --server 'mptcpize run iperf3 -s' -- mptcpize run iperf3 -c server
@@ -37,6 +38,8 @@ pub enum Command {
     Run(RunArgs),
     /// Run all schedulers over a scenario and rank them.
     Compare(CompareArgs),
+    /// Say why a scenario's transfers take as long as they do, and what would help.
+    Why(crate::why::WhyArgs),
     /// Rank schedulers over drawn conditions, or search for those in which one loses most.
     Rank(crate::rank::RankArgs),
     /// Compare systems over many conditions, in parts that any process can continue.

@@ -36,6 +36,7 @@ mod serve;
 mod study;
 mod sweep;
 mod testbed;
+mod why;
 mod wire_device;
 mod wire_options;
 
@@ -89,6 +90,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Run(args) => run::run(catalogue, &args),
         Command::Compare(args) if args.all => compare::pairwise(catalogue, &args),
         Command::Compare(args) => compare::compare(catalogue, &args),
+        Command::Why(args) => why::why(catalogue, &args),
         Command::Rank(args) => rank::rank(catalogue, &args),
         Command::Sweep(args) => sweep::sweep(catalogue, &args),
         Command::Study(args) => study::study(catalogue, &args),

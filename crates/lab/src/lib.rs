@@ -31,4 +31,4 @@ pub use journal::{Journal, JournalError, KeepError};
 pub use measured::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasured};
 pub use program::{UNKNOWN_BUILD, VERSION, build, build_is_of, version_with_build};
 pub use record::Recorder;
-pub use run::{Keep, Run, RunError, in_parallel, panic_text, run, run_seeds, threads};
+pub use run::{Keep, Run, RunError, in_parallel, panic_text, run, run_seeds, run_watched, threads};

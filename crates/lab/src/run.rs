@@ -58,6 +58,16 @@ pub struct Keep {
 
 /// Runs the scenario once with this seed.
 pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError> {
+    run_watched(scenario, seed, keep, None)
+}
+
+/// The same while `other` watches.
+pub fn run_watched(
+    scenario: &Scenario,
+    seed: u64,
+    keep: &Keep,
+    other: Option<&mut dyn Observer>,
+) -> Result<Run, RunError> {
     let mut spec = scenario.spec(seed);
     spec.record_events = keep.events;
     if keep.timeline {
@@ -71,7 +81,7 @@ pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError>
     let command = scenario.origin.command(seed);
     let mut timeline = keep.timeline.then(|| TimelineObserver::new(scenario.client_sends()));
     let mut stop = scenario.stop_flag().map(StopObserver);
-    let mut both;
+    let (mut both, mut all);
     let observer: Option<&mut dyn Observer> = match (timeline.as_mut(), stop.as_mut()) {
         (Some(timeline), Some(stop)) => {
             both = Both(timeline, stop);
@@ -80,6 +90,14 @@ pub fn run(scenario: &Scenario, seed: u64, keep: &Keep) -> Result<Run, RunError>
         (Some(timeline), None) => Some(timeline),
         (None, Some(stop)) => Some(stop),
         (None, None) => None,
+    };
+    let observer: Option<&mut dyn Observer> = match (observer, other) {
+        (Some(observer), Some(other)) => {
+            all = Both(observer, other);
+            Some(&mut all)
+        }
+        (observer, None) => observer,
+        (None, Some(other)) => Some(other),
     };
     let outcome = match &keep.captures {
         None => play(&spec, observer),

@@ -6,7 +6,7 @@
 
 use anabranch_engine::Purpose;
 use anabranch_paths::{End, PacketId};
-use anabranch_sim::{Condition, Content, Host, Loss, Observer, Sight};
+use anabranch_sim::{Condition, Content, Host, Loss, Observer, SessionState, Sight};
 use anabranch_units::{Dsn, Instant, Token};
 use anabranch_wire::{Flags, FlowKey, MpOption, Segment};
 use std::collections::BTreeMap;
@@ -295,6 +295,15 @@ impl Observer for Both<'_> {
     fn on_kept(&mut self, id: PacketId, path: usize, end: End) {
         self.0.on_kept(id, path, end);
         self.1.on_kept(id, path, end);
+    }
+
+    fn watches_states(&self) -> bool {
+        self.0.watches_states() || self.1.watches_states()
+    }
+
+    fn on_state(&mut self, state: &SessionState) {
+        self.0.on_state(state);
+        self.1.on_state(state);
     }
 }
 

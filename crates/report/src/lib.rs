@@ -22,6 +22,7 @@ mod sheet;
 mod study;
 mod sweep;
 mod table;
+mod why;
 mod wrap;
 
 pub use calibration::calibration;
@@ -36,4 +37,5 @@ pub use sheet::Sheet;
 pub use study::{reproduction, study};
 pub use sweep::{Rows, sweep};
 pub use table::{Align, Table};
+pub use why::why;
 pub use wrap::{hang, wrap};

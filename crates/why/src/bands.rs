@@ -105,6 +105,11 @@ impl Bands {
         part
     }
 
+    /// Returns the first instant of the first interval.
+    pub fn start(&self) -> Instant {
+        self.bands.first().map_or(self.end, |first| first.from)
+    }
+
     /// Returns the time of all intervals together.
     pub fn total(&self) -> Duration {
         self.bands.first().map_or(Duration::ZERO, |first| self.end.since(first.from))

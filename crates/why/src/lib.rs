@@ -3,10 +3,23 @@
 //! - [`Limit`] is the vocabulary, with one line for each limit in [`LIMITS`].
 //! - [`Bands`] cut the time of a transfer into intervals, each with its [`Cause`]. They have no gaps, and add up to the
 //!   transfer's time to the nanosecond.
+//! - [`Judge`] watches a run of the simulator and gives each moment to one limit; `attribution.rs` has the order of
+//!   precedence.
+//! - [`Alternatives`] are runs with one thing changed; [`Inquiry`] makes them and sums up in [`Answer`].
 #![forbid(unsafe_code)]
 
+mod alternative;
+mod answer;
+mod attribution;
 mod bands;
+mod inquiry;
+mod judge;
 mod limit;
+mod sentence;
 
+pub use alternative::{Alternative, Alternatives, Kind, LeftOut, Load, Others, buffers};
+pub use answer::{Answer, IdlePath, Interval, Measure, PathTime, Reason, Share, Transfer, Tried};
 pub use bands::{Band, Bands, Cause};
+pub use inquiry::{Inquiry, InquiryError};
+pub use judge::{Judge, Judged};
 pub use limit::{Entry, LIMITS, Limit};

@@ -1,0 +1,123 @@
+//! Why a run took as long as it did, for a terminal: the sentence, bars over time, tables.
+
+use crate::number::{percent, with_interval};
+use crate::{Align, Table, hang, wrap};
+use anabranch_lab::stats::Estimate;
+use anabranch_why::{Answer, Interval, LIMITS, Limit, Measure, Transfer, Tried};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// Shares below this are summed up in one line.
+const SMALL: f64 = 0.005;
+
+/// Formats an answer for lines of `width` characters.
+pub fn why(answer: &Answer, width: usize) -> String {
+    let mut text = wrap(&answer.sentence, width).join("\n") + "\n";
+    // Of several transfers the longest tells most.
+    if let Some(longest) = answer.transfers.iter().max_by_key(|transfer| transfer.time_ns) {
+        text += &format!("\n{}", bars(answer, longest, width));
+    }
+    text += &format!("\n{}", limits(answer));
+    if !answer.counterfactuals.is_empty() {
+        text += &format!("\n{}", counterfactuals(answer));
+    }
+    if !answer.left_out.is_empty() {
+        text += "\nNot tried:\n";
+        for left in &answer.left_out {
+            text += &hang(&format!("  {}: ", left.what), &left.because, width);
+        }
+    }
+    text
+}
+
+/// One bar for the connection and one for each path, with a legend of the letters.
+fn bars(answer: &Answer, transfer: &Transfer, width: usize) -> String {
+    let label = answer.paths.iter().map(|path| path.chars().count()).max().unwrap_or(0).max("connection".len());
+    let columns = width.saturating_sub(label + 4).clamp(10, 120);
+    let mut text = String::new();
+    if answer.transfers.len() > 1 {
+        let place = format!("{} of connection {}", transfer.label, transfer.connection);
+        text += &format!("{place}, the longest of {} transfers; seed {}:\n", answer.transfers.len(), answer.seed);
+    }
+    let mut used = BTreeSet::new();
+    let rows = [("connection", &transfer.intervals)].into_iter();
+    for (name, intervals) in rows.chain(transfer.paths.iter().map(|path| (path.path.as_str(), &path.intervals))) {
+        let bar = bar(transfer, intervals, columns, &mut used);
+        writeln!(text, "{name:<label$}  │{bar}│").expect("writing to a String cannot fail");
+    }
+    let end = format!("{:.3} s", transfer.time_ns as f64 / 1e9);
+    writeln!(text, "{:<label$}  0{end:>columns$}", "").expect("writing to a String cannot fail");
+    // The table names limits too that take less than half of every column.
+    used.extend(answer.shares.iter().filter(|share| share.share >= SMALL).map(|share| share.limit));
+    for entry in LIMITS.iter().filter(|entry| used.contains(&entry.limit)) {
+        text += &hang(&format!("{:label$}  {} {}: ", "", entry.letter, entry.name), entry.meaning, width);
+    }
+    text
+}
+
+/// The letter of the limit that took most of each column's time.
+fn bar(transfer: &Transfer, intervals: &[Interval], columns: usize, used: &mut BTreeSet<Limit>) -> String {
+    let (begin, length) = (transfer.from_ns, transfer.time_ns);
+    let edge = |column: usize| begin + (u128::from(length) * column as u128 / columns as u128) as u64;
+    let mut rest = intervals;
+    let mut bar = String::new();
+    for column in 0..columns {
+        let (from, to) = (edge(column), edge(column + 1));
+        while rest.first().is_some_and(|interval| interval.to_ns <= from) {
+            rest = &rest[1..];
+        }
+        let mut times: BTreeMap<Limit, u64> = BTreeMap::new();
+        for interval in rest.iter().take_while(|interval| interval.from_ns < to) {
+            *times.entry(interval.limit).or_default() += interval.to_ns.min(to) - interval.from_ns.max(from);
+        }
+        let most = times.into_iter().max_by_key(|(_, time)| *time);
+        bar.push(most.map_or(' ', |(limit, _)| limit.entry().letter));
+        used.extend(most.map(|(limit, _)| limit));
+    }
+    bar
+}
+
+/// The table of limits.
+fn limits(answer: &Answer) -> String {
+    let columns = [("limit", Align::Left), ("path", Align::Left), ("time [s]", Align::Right), ("share", Align::Right)];
+    let mut table = Table::new(columns);
+    let runs = answer.repeat.max(1) as f64;
+    let seconds = |nanos: u64| format!("{:.3}", nanos as f64 / 1e9 / runs);
+    for share in answer.shares.iter().filter(|share| share.share >= SMALL) {
+        let path = share.path.clone().unwrap_or_default();
+        table.row([share.limit.name().to_owned(), path, seconds(share.time_ns), percent(share.share)]);
+    }
+    let small: Vec<_> = answer.shares.iter().filter(|share| share.share < SMALL).collect();
+    if !small.is_empty() {
+        let (time, share) = (small.iter().map(|it| it.time_ns).sum(), small.iter().map(|it| it.share).sum());
+        let others = format!("{} others", small.len());
+        table.row([others, String::new(), seconds(time), percent(share)]);
+    }
+    table.to_string()
+}
+
+/// The table of counterfactuals, the best first.
+fn counterfactuals(answer: &Answer) -> String {
+    let (scale, unit) = if answer.unit == "s" { (1.0, "s") } else { (1e6, "Mbit/s") };
+    let value = format!("{} [{unit}]", answer.measure.replace('-', " "));
+    let difference = format!("difference [{unit}]");
+    let mut table =
+        Table::new([("with", Align::Left), (value.as_str(), Align::Right), (difference.as_str(), Align::Right)]);
+    let cell = |it: Measure, sign: bool| with_interval(&Estimate::from(it), scale, sign);
+    let bound = |text: String, unfinished: usize| if unfinished > 0 { format!("≥ {text}") } else { text };
+    table.row(["as it is".to_owned(), bound(cell(answer.value, false), answer.unfinished_runs), String::new()]);
+    let better = |tried: &&Tried| {
+        let gain = tried.difference.map_or(f64::NEG_INFINITY, |it| it.mean);
+        if answer.unit == "s" { -gain } else { gain }
+    };
+    let mut order: Vec<&Tried> = answer.counterfactuals.iter().collect();
+    order.sort_by(|a, b| {
+        let key = |tried: &&Tried| tried.difference.map_or(f64::NEG_INFINITY, |_| better(tried));
+        key(b).total_cmp(&key(a))
+    });
+    for tried in order {
+        let difference = tried.difference.map_or("not finished".to_owned(), |it| cell(it, true));
+        table.row([tried.what.clone(), bound(cell(tried.value, false), tried.unfinished_runs), difference]);
+    }
+    table.to_string()
+}

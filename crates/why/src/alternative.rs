@@ -1,0 +1,191 @@
+//! Counterfactuals: the scenario with one thing changed.
+//!
+//! Each is a list of `--set` overrides, so that everybody can repeat it, or a baseline that the comparison has too.
+//! One that makes no sense for a scenario is left out with the reason.
+
+use anabranch_net::{Change, LinkConfig, LossModel};
+use anabranch_policy::Catalogue;
+use anabranch_scenario::Scenario;
+use anabranch_sim::Spec;
+use std::sync::Arc;
+
+/// The thing that a counterfactual changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Kind {
+    /// Receive and send buffers of a gibibyte, or of a given size.
+    Buffers,
+    /// No random loss on any link.
+    NoLoss,
+    /// The connection begins on another path.
+    FirstPath,
+    /// Another scheduler.
+    Scheduler,
+    /// Another congestion control.
+    Congestion,
+    /// Another reinjection policy.
+    Reinjection,
+    /// One path only as a backup.
+    WithoutPath,
+    /// A backup path as a regular one.
+    RegularPath,
+    /// Plain TCP on one path alone.
+    SinglePath,
+}
+
+/// A counterfactual to be run.
+#[derive(Clone)]
+pub struct Alternative {
+    /// The thing it changes.
+    pub kind: Kind,
+    /// Description, in a few words.
+    pub what: String,
+    /// The changed scenario; its origin has the overrides that make it.
+    pub scenario: Scenario,
+}
+
+/// A counterfactual that is not run.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+pub struct LeftOut {
+    /// Description, in a few words.
+    pub what: String,
+    /// Reason.
+    pub because: String,
+}
+
+/// Counterfactuals of a scenario.
+#[derive(Default)]
+pub struct Alternatives {
+    /// Those to be run.
+    pub run: Vec<Alternative>,
+    /// Those left out.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Loads the scenario with further overrides.
+pub type Load<'a> = dyn Fn(&[String]) -> Result<Scenario, anabranch_scenario::ScenarioError> + 'a;
+
+/// Policies to try in place of the scenario's own.
+#[derive(Clone, Debug)]
+pub struct Others {
+    /// Schedulers.
+    pub schedulers: Vec<String>,
+    /// Congestion controls.
+    pub congestion: Vec<String>,
+}
+
+/// Size of buffers that no transfer fills.
+const UNBOUNDED: &str = "1GiB";
+
+impl Default for Others {
+    /// Linux' scheduler and two that wait for the faster path; one loss-based and one model-based congestion control.
+    fn default() -> Self {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Others { schedulers: owned(&["min-rtt", "blest", "late"]), congestion: owned(&["cubic", "bbr"]) }
+    }
+}
+
+/// Returns the overrides that give both hosts buffers of this size.
+pub fn buffers(size: &str) -> Vec<String> {
+    let keys =
+        ["client", "server"].into_iter().flat_map(|host| ["receive-buffer", "send-buffer"].map(|key| (host, key)));
+    keys.map(|(host, key)| format!("{host}.{key}=\"{size}\"")).collect()
+}
+
+impl Alternatives {
+    /// Lists the counterfactuals of a scenario. `load` loads it with overrides on top of its own.
+    pub fn of(scenario: &Scenario, catalogue: &Arc<Catalogue>, others: &Others, load: &Load<'_>) -> Self {
+        let mut all = Alternatives::default();
+        let (spec, paths) = (scenario.spec(scenario.seed), scenario.paths());
+        let multipath = spec.client.config.multipath && spec.server.config.multipath && paths.len() > 1;
+        all.add(Kind::Buffers, "unbounded buffers", &buffers(UNBOUNDED), load);
+        match random_loss(&spec) {
+            Ok(()) => all.add(Kind::NoLoss, "no random loss", &no_loss(scenario), load),
+            Err(because) => all.leave_out("no random loss", because),
+        }
+        let alone = "it is plain TCP on one path";
+        if multipath {
+            for path in &paths {
+                let sets = [format!("run.primary=\"{path}\""), "client.first-path=\"as-listed\"".to_owned()];
+                all.add(Kind::FirstPath, &format!("the first subflow on {path}"), &sets, load);
+            }
+            for (path, name) in paths.iter().enumerate() {
+                let (what, single) = (format!("plain TCP on {name} alone"), scenario.single_path(path));
+                all.run.push(Alternative { kind: Kind::SinglePath, what, scenario: single });
+            }
+            for path in spec.network.paths.iter().filter(|path| path.backup) {
+                let sets = [format!("path.{}.backup=false", path.name)];
+                all.add(Kind::RegularPath, &format!("{} as a regular path", path.name), &sets, load);
+            }
+            if paths.len() > 2 {
+                for path in &paths {
+                    let sets = [format!("path.{path}.backup=true")];
+                    all.add(Kind::WithoutPath, &format!("{path} as a backup only"), &sets, load);
+                }
+            }
+        } else {
+            all.leave_out("the first subflow on another path", alone);
+            all.leave_out("one path removed", alone);
+        }
+        all.leave_out("no delay of joins", "joins begin as soon as RFC 8684 allows, and no setting makes them earlier");
+        let own = scenario.policies();
+        for name in others.schedulers.iter().filter(|name| **name != own.scheduler.name) {
+            match multipath {
+                true => all.add_policy(Kind::Scheduler, "scheduler", name, load),
+                false => all.leave_out(&format!("scheduler {name}"), alone),
+            }
+        }
+        for name in others.congestion.iter().filter(|name| **name != own.congestion.name) {
+            all.add_policy(Kind::Congestion, "congestion", name, load);
+        }
+        let reinjections: Vec<&str> = catalogue.reinjections.names().collect();
+        for name in ["insured", "tail"].into_iter().filter(|name| reinjections.contains(name)) {
+            if name != own.reinjection.name {
+                match multipath {
+                    true => all.add_policy(Kind::Reinjection, "reinjection", name, load),
+                    false => all.leave_out(&format!("reinjection {name}"), alone),
+                }
+            }
+        }
+        all
+    }
+
+    fn add_policy(&mut self, kind: Kind, key: &str, name: &str, load: &Load<'_>) {
+        // Both hosts: the tables of one would override a key that is common to both.
+        let sets = ["client", "server"].map(|host| format!("{host}.{key}=\"{name}\""));
+        self.add(kind, &format!("{key} {name}"), &sets, load);
+    }
+
+    /// Adds a counterfactual, unless it is the scenario itself or cannot be.
+    fn add(&mut self, kind: Kind, what: &str, sets: &[String], load: &Load<'_>) {
+        match load(sets) {
+            Ok(scenario) => self.run.push(Alternative { kind, what: what.to_owned(), scenario }),
+            Err(error) => self.leave_out(what, &error.to_string()),
+        }
+    }
+
+    fn leave_out(&mut self, what: &str, because: &str) {
+        self.left_out.push(LeftOut { what: what.to_owned(), because: because.to_owned() });
+    }
+}
+
+/// Tells whether links lose packets by chance in a way that a setting takes away, or why not.
+fn random_loss(spec: &Spec) -> Result<(), &'static str> {
+    if spec.network.changes.iter().any(|timed| matches!(timed.change, Change::Loss(_))) {
+        return Err("loss changes in the course of the run, which no setting takes away");
+    }
+    let own = spec.network.paths.iter().flat_map(|path| [&path.down, &path.up]);
+    let shared = spec.network.shared.iter().flat_map(|link| [&link.down, &link.up]);
+    let loses = |link: &LinkConfig| link.loss != LossModel::None;
+    match own.chain(shared).any(loses) {
+        true => Ok(()),
+        false => Err("no link loses packets by chance"),
+    }
+}
+
+fn no_loss(scenario: &Scenario) -> Vec<String> {
+    let paths = scenario.paths().into_iter().map(|path| format!("path.{path}"));
+    let links = scenario.links().into_iter().map(|link| format!("link.{link}"));
+    paths.chain(links).flat_map(|table| ["loss", "loss-up"].map(|key| format!("{table}.{key}=\"0%\""))).collect()
+}

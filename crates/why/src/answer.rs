@@ -1,0 +1,219 @@
+//! The answer, as JSON has it.
+
+use crate::{Band, Judged, Kind, LeftOut, Limit};
+use anabranch_lab::stats::Estimate;
+use anabranch_units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why the transfers of a scenario took as long as they did.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// Name of the format: `anabranch-why`.
+    pub format: String,
+    /// Version of the format.
+    pub version: u32,
+    /// Version and build of the program.
+    pub program: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// SHA-256 of its content.
+    pub digest: String,
+    /// Each `--set` that was laid over it.
+    pub sets: Vec<String>,
+    /// Seed of the first repetition.
+    pub seed: u64,
+    /// Number of repetitions.
+    pub repeat: usize,
+    /// The paths' names, in order.
+    pub paths: Vec<String>,
+    /// The answer in plain words.
+    pub sentence: String,
+    /// Measure of the scenario: `completion-time`, `page-load-time` or `goodput`.
+    pub measure: String,
+    /// Unit of the measure: `s` or `bit/s`.
+    pub unit: String,
+    /// The measure as it is, over the repetitions.
+    pub value: Measure,
+    /// Number of repetitions in which transfers did not finish: `value` is then a lower bound.
+    pub unfinished_runs: usize,
+    /// The time of all transfers of all repetitions by limit, the longest first.
+    pub shares: Vec<Share>,
+    /// Paths that carried nothing in any repetition.
+    pub idle_paths: Vec<IdlePath>,
+    /// Transfers of the first repetition.
+    pub transfers: Vec<Transfer>,
+    /// Counterfactuals, in the order in which they were run.
+    pub counterfactuals: Vec<Tried>,
+    /// Counterfactuals that were not run.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Mean over the repetitions, with the half of its 95 % interval.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Measure {
+    /// Mean.
+    pub mean: f64,
+    /// Half of the 95 % interval (Student); absent for one repetition.
+    pub half: Option<f64>,
+    /// Number of repetitions.
+    pub n: usize,
+}
+
+/// Time that a limit took.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Share {
+    /// The limit.
+    pub limit: Limit,
+    /// Name of the path, where one is meant.
+    pub path: Option<String>,
+    /// Time \[ns\].
+    pub time_ns: u64,
+    /// Share of the whole time.
+    pub share: f64,
+}
+
+/// A path that carried nothing.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct IdlePath {
+    /// Name of the path.
+    pub path: String,
+    /// Reason.
+    pub reason: Reason,
+    /// The reason in plain words.
+    pub because: String,
+}
+
+/// Reason for which a path carried nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Reason {
+    /// The connection is plain TCP.
+    PlainTcp,
+    /// The path is a backup.
+    Backup,
+    /// No subflow was ever begun there.
+    NoSubflow,
+    /// A subflow was begun there, and its handshake was never completed.
+    JoinFailed,
+    /// It could have carried data, and the scheduler gave it none.
+    NotChosen,
+}
+
+/// A transfer.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Transfer {
+    /// Its label.
+    pub label: String,
+    /// Index of its connection in the run.
+    pub connection: usize,
+    /// True if its last byte was read.
+    pub finished: bool,
+    /// Bytes read.
+    pub bytes: u64,
+    /// First instant, counted from the beginning of the run \[ns\].
+    pub from_ns: u64,
+    /// Time that it took \[ns\]. The intervals add up to it.
+    pub time_ns: u64,
+    /// Its time, cut into intervals without a gap.
+    pub intervals: Vec<Interval>,
+    /// The same for each path.
+    pub paths: Vec<PathTime>,
+}
+
+/// The time of a path.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PathTime {
+    /// Name of the path.
+    pub path: String,
+    /// Time of the transfer, cut into intervals without a gap.
+    pub intervals: Vec<Interval>,
+}
+
+/// An interval: from `from_ns` on, before `to_ns`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// First instant, counted from the beginning of the run \[ns\].
+    pub from_ns: u64,
+    /// First instant after it \[ns\].
+    pub to_ns: u64,
+    /// Limit.
+    pub limit: Limit,
+    /// Index of the path that is meant, if one is.
+    pub path: Option<usize>,
+}
+
+/// A counterfactual and what it gave.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Tried {
+    /// The thing it changes.
+    pub kind: Kind,
+    /// Description, in a few words.
+    pub what: String,
+    /// Overrides that make it.
+    pub sets: Vec<String>,
+    /// The measure with it.
+    pub value: Measure,
+    /// Difference to the run as it is, paired by seed; absent if transfers did not finish in either.
+    pub difference: Option<Measure>,
+    /// Number of repetitions in which transfers did not finish.
+    pub unfinished_runs: usize,
+}
+
+impl From<Estimate> for Measure {
+    fn from(Estimate { n, mean, half }: Estimate) -> Self {
+        Measure { mean, half, n }
+    }
+}
+
+impl From<Measure> for Estimate {
+    fn from(Measure { n, mean, half }: Measure) -> Self {
+        Estimate { n, mean, half }
+    }
+}
+
+impl Measure {
+    /// Returns true if it is above zero beyond its interval; of one repetition, which is exact, if it is above zero.
+    pub fn is_above_zero(&self) -> bool {
+        self.mean > self.half.unwrap_or(0.0)
+    }
+}
+
+impl From<&Band> for Interval {
+    fn from(band: &Band) -> Self {
+        Interval {
+            from_ns: band.from.as_nanos(),
+            to_ns: band.to.as_nanos(),
+            limit: band.cause.limit,
+            path: band.cause.path,
+        }
+    }
+}
+
+impl Interval {
+    /// Returns its length.
+    pub fn length(&self) -> Duration {
+        Duration::from_nanos(self.to_ns - self.from_ns)
+    }
+}
+
+impl Transfer {
+    /// Puts a judged transfer into its form, with the names of the paths.
+    pub fn of(judged: &Judged, names: &[String]) -> Self {
+        let path = |(name, bands): (&String, &crate::Bands)| PathTime {
+            path: name.clone(),
+            intervals: bands.iter().map(Interval::from).collect(),
+        };
+        Transfer {
+            label: judged.label.clone(),
+            connection: judged.connection,
+            finished: judged.finished,
+            bytes: judged.bytes.get(),
+            from_ns: judged.bands.start().as_nanos(),
+            time_ns: judged.duration().as_nanos(),
+            intervals: judged.bands.iter().map(Interval::from).collect(),
+            paths: names.iter().zip(&judged.paths).map(path).collect(),
+        }
+    }
+}

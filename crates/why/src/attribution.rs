@@ -1,0 +1,165 @@
+//! Attribution: the one limit of a moment, for the connection and for each of its paths.
+//!
+//! Several limits often hold at once. The order of precedence for the connection, each step with its reason:
+//!
+//! 1. [`Limit::Handshake`]: before the sender may send, nothing else matters.
+//! 2. [`Limit::Request`] and [`Limit::ApplicationSends`]: the receiver has read all that the application has written.
+//!    No window and no path can be a limit of nothing.
+//! 3. [`Limit::Join`] and [`Limit::PathFull`]: every path that may carry data sends without a pause. Whatever else is
+//!    used up, more of it would only make queues longer; one more path would help.
+//! 4. Some path idles from here on. Nothing unsent: [`Limit::SendBuffer`] if the application was not allowed to write
+//!    more, [`Limit::ApplicationReads`], [`Limit::HeadOfLine`] if the receiver holds data behind a hole, else
+//!    [`Limit::InFlight`]. These come before all windows: without data to send no window is used up.
+//! 5. The peer's window admits nothing: [`Limit::ApplicationReads`] if data lies there unread, [`Limit::HeadOfLine`] if
+//!    it is held behind a hole, else [`Limit::PeerWindow`]. It binds all paths at once, so it comes before what binds
+//!    one.
+//! 6. Otherwise each idle path has a limit of its own, and the connection has that of the idle path with the highest
+//!    rate: it is the one whose limit leaves most unused. [`Limit::Timeout`], [`Limit::SlowStart`],
+//!    [`Limit::CongestionWindow`], [`Limit::Pacing`], [`Limit::PeerWindow`] of the subflow alone, and
+//!    [`Limit::Scheduler`] where there is room.
+//!
+//! A path idles when its slowest link has nothing to send. The precedence of the full path over windows is where this
+//! differs from web100 and Linux, which see only the sender and count a window that only fills a queue.
+
+use crate::{Cause, Limit};
+use anabranch_engine::{Standing, Wait};
+use anabranch_sim::{PathStanding, SessionState};
+
+/// A state of a connection, and which of its paths are busy.
+pub(crate) struct Moment<'a> {
+    pub(crate) state: &'a SessionState,
+    /// True for each path whose slowest link sends.
+    pub(crate) busy: &'a [bool],
+}
+
+impl Moment<'_> {
+    /// Returns the limit of the connection.
+    pub(crate) fn connection(&self) -> Cause {
+        let Some(sender) = self.open_sender() else { return Cause::of_all(Limit::Handshake) };
+        if let Some(idle) = self.nothing_to_carry() {
+            return idle;
+        }
+        let joining = self.fastest(|path| self.is_joining(path)).map(|path| Cause::of(Limit::Join, path));
+        let carrying = || self.usable().map(|(path, _)| path).filter(|path| !self.is_joining(*path));
+        let Some(first) = carrying().next() else {
+            // No subflow is left that could carry anything: one has to be joined, or the connection set up again.
+            return joining.unwrap_or(Cause::of_all(Limit::Handshake));
+        };
+        if carrying().all(|path| self.busy[path]) {
+            let full = Cause { limit: Limit::PathFull, path: Some(first).filter(|_| carrying().count() == 1) };
+            return joining.unwrap_or(full);
+        }
+        if let Some(shared) = self.shared_limit(sender) {
+            return shared;
+        }
+        let idle = self.fastest(|path| !self.is_joining(path) && !self.busy[path]);
+        idle.map_or(Cause::of_all(Limit::InFlight), |path| self.own_limit(sender, path))
+    }
+
+    /// Returns the limit of a path.
+    pub(crate) fn path(&self, path: usize) -> Cause {
+        let Some(wait) = self.state.paths[path].wait else { return Cause::of(Limit::Unused, path) };
+        let Some(sender) = self.open_sender() else { return Cause::of(Limit::Handshake, path) };
+        match wait {
+            Wait::Handshake => Cause::of(Limit::Join, path),
+            _ if self.busy[path] => Cause::of(Limit::PathFull, path),
+            Wait::SetAside => Cause::of(Limit::Unused, path),
+            _ => match self.nothing_to_carry().or_else(|| self.shared_limit(sender)) {
+                // The missing data itself is under way here.
+                Some(Cause { limit: Limit::HeadOfLine, path: Some(by) }) if by == path => {
+                    Cause::of(Limit::InFlight, path)
+                }
+                Some(Cause { limit: Limit::InFlight, .. }) => Cause::of(Limit::InFlight, path),
+                Some(shared) => shared,
+                None => self.own_limit(sender, path),
+            },
+        }
+    }
+
+    fn open_sender(&self) -> Option<&Standing> {
+        self.state.sender.as_ref().filter(|sender| sender.open)
+    }
+
+    /// The limit where the receiver has read all that was to be written.
+    fn nothing_to_carry(&self) -> Option<Cause> {
+        let SessionState { read, wanted, asked, .. } = *self.state;
+        let limit = if asked > 0 { Limit::Request } else { Limit::ApplicationSends };
+        (read >= wanted).then_some(Cause::of_all(limit))
+    }
+
+    /// A limit that binds all paths: there is nothing unsent, or the peer's window admits none of it.
+    fn shared_limit(&self, sender: &Standing) -> Option<Cause> {
+        let missing_on = self.state.missing_on;
+        if sender.unsent == 0 {
+            if self.state.written < self.state.wanted {
+                return Some(Cause { limit: Limit::SendBuffer, path: missing_on });
+            }
+            return Some(self.held_back().unwrap_or(Cause { limit: Limit::InFlight, path: missing_on }));
+        }
+        // A part of a segment is not sent either while more is under way (RFC 9293 §3.8.6.2.1).
+        let mss = self.usable().map(|(_, standing)| standing.mss).max().unwrap_or(0);
+        let is_silly = sender.sendable < sender.unsent.min(mss) && sender.outstanding > 0;
+        (sender.sendable == 0 || is_silly).then(|| self.window())
+    }
+
+    /// The reason for which the peer's window is used up.
+    fn window(&self) -> Cause {
+        self.held_back().unwrap_or(Cause::of_all(Limit::PeerWindow))
+    }
+
+    /// The reason for which data that has arrived is not read.
+    fn held_back(&self) -> Option<Cause> {
+        let receiver = self.state.receiver.as_ref()?;
+        if receiver.unread > 0 {
+            return Some(Cause::of_all(Limit::ApplicationReads));
+        }
+        // Where the missing data was never sent, the scheduler has left it out: that is no hole of a path.
+        (receiver.held > 0).then_some(())?;
+        match self.state.missing_on {
+            Some(path) => Some(Cause::of(Limit::HeadOfLine, path)),
+            None => Some(Cause::of_all(Limit::Scheduler)),
+        }
+    }
+
+    /// The limit of a path alone, which idles.
+    fn own_limit(&self, sender: &Standing, path: usize) -> Cause {
+        let standing = &self.state.paths[path];
+        let limit = match standing.wait {
+            Some(Wait::Timeout) => Limit::Timeout,
+            Some(Wait::SlowStart) => Limit::SlowStart,
+            Some(Wait::CongestionWindow) => Limit::CongestionWindow,
+            Some(Wait::Pacing) => Limit::Pacing,
+            Some(Wait::PeerWindow) => return self.window(),
+            // One subflow has no choice: it waits for the rest of a segment (Nagle, RFC 9293 §3.7.4).
+            Some(Wait::Room) if self.usable().count() == 1 && sender.unsent < standing.mss => Limit::ApplicationSends,
+            _ => Limit::Scheduler,
+        };
+        Cause::of(limit, path)
+    }
+
+    /// The paths with a subflow that policies are shown, or that is being joined.
+    fn usable(&self) -> impl Iterator<Item = (usize, &PathStanding)> {
+        let all = self.state.paths.iter().enumerate();
+        let some_are_up = self.has_rate();
+        all.filter(move |(_, standing)| {
+            let dead = standing.rate.is_zero() && some_are_up;
+            standing.wait.is_some_and(|wait| wait != Wait::SetAside) && !dead
+        })
+    }
+
+    /// True if some path with a subflow is up.
+    fn has_rate(&self) -> bool {
+        let shown = |standing: &&PathStanding| standing.wait.is_some_and(|wait| wait != Wait::SetAside);
+        self.state.paths.iter().filter(shown).any(|standing| !standing.rate.is_zero())
+    }
+
+    fn is_joining(&self, path: usize) -> bool {
+        self.state.paths[path].wait == Some(Wait::Handshake)
+    }
+
+    /// The usable path with the highest rate among those that count; of equals the first.
+    fn fastest(&self, counts: impl Fn(usize) -> bool) -> Option<usize> {
+        let counted = self.usable().filter(|(path, _)| counts(*path));
+        counted.reduce(|best, next| if next.1.rate > best.1.rate { next } else { best }).map(|(path, _)| path)
+    }
+}

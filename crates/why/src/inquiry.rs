@@ -1,0 +1,274 @@
+//! An inquiry: the run, watched by the judge, and its counterfactuals on the same seeds.
+
+use crate::alternative::{Alternatives, Load, buffers};
+use crate::answer::{Answer, IdlePath, Reason, Share, Transfer, Tried};
+use crate::sentence::sentence;
+use crate::{Alternative, Cause, Judge, Judged, Kind, Limit};
+use anabranch_lab::stats::Estimate;
+use anabranch_lab::{Keep, Measured, Run, RunError, VERSION, build, in_parallel, run, run_watched};
+use anabranch_scenario::Scenario;
+use anabranch_scenario::file::MeasureName;
+use anabranch_sim::Spec;
+use anabranch_units::Duration;
+use std::collections::BTreeMap;
+
+/// Runs to be made for an answer.
+pub struct Inquiry<'a> {
+    scenario: &'a Scenario,
+    alternatives: Alternatives,
+    seeds: Vec<u64>,
+}
+
+/// Error: a run broke.
+pub type InquiryError = RunError;
+
+/// A run as it is, with the time of its transfers.
+struct Case {
+    run: Run,
+    judged: Vec<Judged>,
+}
+
+/// Sizes of buffers that are tried: each twice the one before.
+const DOUBLINGS: u32 = 8;
+/// Share of the gain of unbounded buffers that a size has to bring.
+const ENOUGH: f64 = 0.9;
+
+impl<'a> Inquiry<'a> {
+    /// Prepares the runs of a scenario with these seeds, from `seed` on.
+    pub fn new(scenario: &'a Scenario, alternatives: Alternatives, seed: u64, repeat: usize) -> Self {
+        Inquiry { scenario, alternatives, seeds: (0..repeat as u64).map(|n| seed.wrapping_add(n)).collect() }
+    }
+
+    /// Returns the number of runs, without those that look for a size of buffers.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        (1 + self.alternatives.run.len()) * self.seeds.len()
+    }
+
+    /// Makes all runs on `jobs` threads, calls `done` after each, and sums up. `load` loads the scenario with
+    /// overrides on top of its own.
+    ///
+    /// # Errors
+    ///
+    /// If a run breaks.
+    pub fn run(self, jobs: usize, load: &Load<'_>, done: &(dyn Fn() + Sync)) -> Result<Answer, InquiryError> {
+        let cases = in_parallel(&self.seeds, jobs, done, &|seed| self.judge(*seed))?;
+        let mut tried = self.try_all(&self.alternatives.run, &cases, jobs, done)?;
+        if let Some(sized) = self.find_size(&cases, &tried, jobs, load)? {
+            tried.push(sized);
+        }
+        Ok(self.sum_up(&cases, tried))
+    }
+
+    /// Makes the run as it is.
+    fn judge(&self, seed: u64) -> Result<Case, RunError> {
+        let mut judge = Judge::default();
+        let run = run_watched(self.scenario, seed, &Keep::default(), Some(&mut judge))?;
+        let judged = judge.finish(&self.scenario.spec(seed).workloads, &run.outcome);
+        Ok(Case { run, judged })
+    }
+
+    fn try_all(
+        &self,
+        alternatives: &[Alternative],
+        cases: &[Case],
+        jobs: usize,
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Vec<Tried>, RunError> {
+        let work: Vec<(&Alternative, u64)> =
+            alternatives.iter().flat_map(|it| self.seeds.iter().map(move |seed| (it, *seed))).collect();
+        let one = |(it, seed): &(&Alternative, u64)| run(&it.scenario, *seed, &Keep::default()).map(|run| run.measured);
+        let measured = in_parallel(&work, jobs, done, &one)?;
+        let groups = measured.chunks(self.seeds.len().max(1));
+        Ok(alternatives.iter().zip(groups).map(|(it, runs)| self.compare(it, cases, runs)).collect())
+    }
+
+    fn compare(&self, it: &Alternative, cases: &[Case], runs: &[Measured]) -> Tried {
+        let measure = self.scenario.measure;
+        let values: Vec<f64> = runs.iter().map(|run| run.value(measure)).collect();
+        let as_is: Vec<f64> = cases.iter().map(|case| case.run.measured.value(measure)).collect();
+        let unfinished = |censored: bool| usize::from(censored);
+        let unfinished_runs = runs.iter().map(|run| unfinished(run.is_censored(measure))).sum();
+        let bounds = unfinished_runs > 0 || self.unfinished(cases) > 0;
+        let own = self.scenario.origin.sets.len();
+        Tried {
+            kind: it.kind,
+            what: it.what.clone(),
+            sets: it.scenario.origin.sets[own..].to_vec(),
+            value: estimate(&values),
+            difference: (!bounds).then(|| Estimate::of_difference(&values, &as_is)).flatten().map(Into::into),
+            unfinished_runs,
+        }
+    }
+
+    fn unfinished(&self, cases: &[Case]) -> usize {
+        cases.iter().filter(|case| case.run.measured.is_censored(self.scenario.measure)).count()
+    }
+
+    /// Finds the smallest buffers, by doubling those there are, that bring nearly as much as unbounded ones do. `None`
+    /// if those bring nothing.
+    fn find_size(
+        &self,
+        cases: &[Case],
+        tried: &[Tried],
+        jobs: usize,
+        load: &Load<'_>,
+    ) -> Result<Option<Tried>, RunError> {
+        let sign = self.sign();
+        let gain = |tried: &Tried| tried.difference.filter(|it| (sign * it.mean) > it.half.unwrap_or(0.0));
+        let unbounded = tried.iter().find(|it| it.kind == Kind::Buffers).and_then(gain);
+        let Some(unbounded) = unbounded else { return Ok(None) };
+        let spec = self.scenario.spec(self.scenario.seed);
+        let mut size = smallest_buffer(&spec);
+        for _ in 0..DOUBLINGS {
+            size *= 2;
+            let what = format!("buffers of {}", size_text(size));
+            // A size beyond what is accepted ends the search.
+            let Ok(scenario) = load(&buffers(&size_text(size).replace(' ', ""))) else { return Ok(None) };
+            let sized = Alternative { kind: Kind::Buffers, what, scenario };
+            let tried = self.try_all(&[sized], cases, jobs, &|| {})?.pop();
+            let Some(tried) = tried else { return Ok(None) };
+            if tried.difference.is_some_and(|it| sign * it.mean >= ENOUGH * sign * unbounded.mean) {
+                return Ok(Some(tried));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns 1 if more of the measure is better, or else -1.
+    fn sign(&self) -> f64 {
+        if self.scenario.measure == MeasureName::Goodput { 1.0 } else { -1.0 }
+    }
+
+    fn sum_up(self, cases: &[Case], counterfactuals: Vec<Tried>) -> Answer {
+        let (scenario, paths) = (self.scenario, self.scenario.paths());
+        let spec = scenario.spec(scenario.seed);
+        let values: Vec<f64> = cases.iter().map(|case| case.run.measured.value(scenario.measure)).collect();
+        let mut answer = Answer {
+            format: "anabranch-why".to_owned(),
+            version: 1,
+            program: format!("{VERSION} {}", build()),
+            scenario: scenario.name.clone(),
+            digest: scenario.digest.clone(),
+            sets: scenario.origin.sets.clone(),
+            seed: self.seeds.first().copied().unwrap_or(scenario.seed),
+            repeat: self.seeds.len(),
+            sentence: String::new(),
+            measure: scenario.measure.name().to_owned(),
+            unit: if scenario.measure == MeasureName::Goodput { "bit/s" } else { "s" }.to_owned(),
+            value: estimate(&values),
+            unfinished_runs: self.unfinished(cases),
+            shares: shares(cases, &paths),
+            idle_paths: idle_paths(&spec, cases, &paths),
+            transfers: cases
+                .first()
+                .map_or(Vec::new(), |first| first.judged.iter().map(|judged| Transfer::of(judged, &paths)).collect()),
+            counterfactuals,
+            left_out: self.alternatives.left_out,
+            paths,
+        };
+        answer.sentence = sentence(&answer, smallest_buffer(&spec));
+        answer
+    }
+}
+
+fn estimate(values: &[f64]) -> crate::answer::Measure {
+    Estimate::of(values).map_or(crate::answer::Measure { mean: f64::NAN, half: None, n: 0 }, Into::into)
+}
+
+/// The smaller of the buffers that the data of a run passes through.
+fn smallest_buffer(spec: &Spec) -> u64 {
+    let (client, server) = (&spec.client.config, &spec.server.config);
+    [client.receive_buffer, client.send_buffer, server.receive_buffer, server.send_buffer]
+        .map(|size| size.get())
+        .into_iter()
+        .min()
+        .unwrap_or(1)
+        .max(1)
+}
+
+/// A size as scenario files have it.
+pub(crate) fn size_text(bytes: u64) -> String {
+    match bytes {
+        n if n % (1 << 20) == 0 => format!("{} MiB", n >> 20),
+        n if n % (1 << 10) == 0 => format!("{} KiB", n >> 10),
+        n => format!("{n} B"),
+    }
+}
+
+/// The time of all transfers by cause, the longest first; of equals in the order of limits and paths.
+fn shares(cases: &[Case], paths: &[String]) -> Vec<Share> {
+    let mut times: BTreeMap<Cause, Duration> = BTreeMap::new();
+    for judged in cases.iter().flat_map(|case| &case.judged) {
+        for (cause, time) in judged.bands.times() {
+            *times.entry(cause).or_insert(Duration::ZERO) += time;
+        }
+    }
+    let whole = times.values().fold(Duration::ZERO, |sum, time| sum + *time);
+    let mut shares: Vec<Share> = times
+        .into_iter()
+        .map(|(cause, time)| Share {
+            limit: cause.limit,
+            path: cause.path.map(|path| paths[path].clone()),
+            time_ns: time.as_nanos(),
+            share: if whole.is_zero() { 0.0 } else { time.per(whole) },
+        })
+        .collect();
+    shares.sort_by_key(|share| std::cmp::Reverse(share.time_ns));
+    shares
+}
+
+/// The paths that carried nothing in any run.
+fn idle_paths(spec: &Spec, cases: &[Case], names: &[String]) -> Vec<IdlePath> {
+    let carried = |path: usize| cases.iter().any(|case| case.run.measured.path_bytes[path] > 0);
+    let idle = |(path, name): (usize, &String)| {
+        let (reason, because) = reason(spec, cases, path);
+        IdlePath { path: name.clone(), reason, because }
+    };
+    let any = cases.iter().any(|case| case.run.measured.path_bytes.iter().any(|bytes| *bytes > 0));
+    names.iter().enumerate().filter(|(path, _)| any && !carried(*path)).map(idle).collect()
+}
+
+fn reason(spec: &Spec, cases: &[Case], path: usize) -> (Reason, String) {
+    let connections = || cases.iter().flat_map(|case| &case.run.outcome.connections);
+    if connections().all(|connection| !connection.multipath) {
+        let of_end = |end: &Option<anabranch_engine::ConnectionStats>| end.as_ref().and_then(|end| end.fallback);
+        let fallback = connections().find_map(|it| of_end(&it.receiver).or(of_end(&it.sender)));
+        let because = match fallback {
+            _ if !spec.client.config.multipath => "the client is set to plain TCP".to_owned(),
+            _ if !spec.server.config.multipath => "the server answered without MP_CAPABLE".to_owned(),
+            Some(fallback) => format!("the connection went on as plain TCP, since {}", words(fallback)),
+            None => "the connection is plain TCP".to_owned(),
+        };
+        return (Reason::PlainTcp, because);
+    }
+    if spec.network.paths[path].backup {
+        return (Reason::Backup, "it is marked as a backup".to_owned());
+    }
+    let had = |limit: fn(Limit) -> bool| {
+        let judged = cases.iter().flat_map(|case| &case.judged).filter_map(|judged| judged.paths.get(path));
+        judged.flat_map(|bands| bands.iter()).any(|band| limit(band.cause.limit))
+    };
+    if had(|limit| !matches!(limit, Limit::Unused | Limit::Join | Limit::Handshake)) {
+        return (Reason::NotChosen, "the scheduler gave it nothing".to_owned());
+    }
+    if had(|limit| limit == Limit::Join) {
+        return (Reason::JoinFailed, "its join was never completed".to_owned());
+    }
+    (Reason::NoSubflow, "no subflow was begun there".to_owned())
+}
+
+fn words(fallback: anabranch_engine::FallbackReason) -> &'static str {
+    use anabranch_engine::FallbackReason as F;
+    match fallback {
+        F::Syn => "the SYN arrived without MP_CAPABLE",
+        F::SynAck => "the SYN/ACK carried no MP_CAPABLE",
+        F::SynLost => "SYNs with MP_CAPABLE were not answered",
+        F::Remembered => "earlier connections on the path had lost MP_CAPABLE",
+        F::ThirdAck => "the third ACK carried no MP_CAPABLE",
+        F::FirstData | F::OptionsLost => "MPTCP options were lost on the way",
+        F::InfiniteMapping | F::PeerFailed => "the peer asked for it",
+        F::ChecksumFailed => "payload was altered on the way",
+        _ => "MPTCP was not agreed on",
+    }
+}
