@@ -163,3 +163,118 @@ impl Moment<'_> {
         counted.reduce(|best, next| if next.1.rate > best.1.rate { next } else { best }).map(|(path, _)| path)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_paths::Direction;
+    use anabranch_units::Rate;
+
+    /// A download over two paths of 10 and 20 Mbit/s: data waits, the peer's window is open, and both have room.
+    fn state() -> SessionState {
+        let mut state = SessionState::new(0, Direction::Down, 2);
+        (state.wanted, state.written, state.read) = (1_000_000, 1_000_000, 0);
+        let mut sender = Standing::default();
+        (sender.open, sender.unsent, sender.sendable, sender.outstanding) = (true, 500_000, 100_000, 50_000);
+        (state.sender, state.receiver) = (Some(sender), Some(Standing::default()));
+        for (path, mbps) in state.paths.iter_mut().zip([10, 20]) {
+            (path.rate, path.wait, path.mss) = (Rate::from_mbps(mbps), Some(Wait::Room), 1460);
+        }
+        state
+    }
+
+    fn sender(state: &mut SessionState) -> &mut Standing {
+        state.sender.as_mut().expect("it is there")
+    }
+
+    fn receiver(state: &mut SessionState) -> &mut Standing {
+        state.receiver.as_mut().expect("it is there")
+    }
+
+    #[track_caller]
+    fn expect(change: impl FnOnce(&mut SessionState), busy: [bool; 2], expected: Cause) {
+        let mut state = state();
+        change(&mut state);
+        assert_eq!(Moment { state: &state, busy: &busy }.connection(), expected);
+    }
+
+    const IDLE: [bool; 2] = [false; 2];
+
+    #[test]
+    fn each_limit_is_found_in_its_place() {
+        use Limit as L;
+        expect(|it| it.sender = None, IDLE, Cause::of_all(L::Handshake));
+        expect(|it| sender(it).open = false, IDLE, Cause::of_all(L::Handshake));
+        expect(|it| (it.read, it.asked) = (it.wanted, 100), IDLE, Cause::of_all(L::Request));
+        expect(|it| it.read = it.wanted, IDLE, Cause::of_all(L::ApplicationSends));
+        expect(|_| (), [true; 2], Cause::of_all(L::PathFull));
+        expect(|it| it.paths[1].wait = None, [true, false], Cause::of(L::PathFull, 0));
+        expect(|it| it.paths[1].wait = Some(Wait::Handshake), [true, false], Cause::of(L::Join, 1));
+        expect(|_| (), IDLE, Cause::of(L::Scheduler, 1));
+        expect(|_| (), [false, true], Cause::of(L::Scheduler, 0));
+        let waits = [
+            (Wait::Timeout, L::Timeout),
+            (Wait::SlowStart, L::SlowStart),
+            (Wait::CongestionWindow, L::CongestionWindow),
+            (Wait::Pacing, L::Pacing),
+        ];
+        for (wait, limit) in waits {
+            expect(|it| it.paths[1].wait = Some(wait), IDLE, Cause::of(limit, 1));
+        }
+    }
+
+    #[test]
+    fn the_window_says_why_it_is_used_up() {
+        use Limit as L;
+        let shut = |it: &mut SessionState| sender(it).sendable = 0;
+        expect(shut, IDLE, Cause::of_all(L::PeerWindow));
+        expect(|it| sender(it).sendable = 1000, IDLE, Cause::of_all(L::PeerWindow));
+        let hole = |it: &mut SessionState| {
+            shut(it);
+            (receiver(it).held, it.missing_on) = (9000, Some(0));
+        };
+        expect(hole, IDLE, Cause::of(L::HeadOfLine, 0));
+        // More room for data would not make a full path faster.
+        expect(hole, [true; 2], Cause::of_all(L::PathFull));
+        let unread = |it: &mut SessionState| {
+            hole(it);
+            receiver(it).unread = 1;
+        };
+        expect(unread, IDLE, Cause::of_all(L::ApplicationReads));
+    }
+
+    #[test]
+    fn without_data_to_send_no_window_is_named() {
+        use Limit as L;
+        let sent = |it: &mut SessionState| {
+            (sender(it).unsent, sender(it).sendable, it.missing_on) = (0, 0, Some(1));
+            it.paths[1].wait = Some(Wait::CongestionWindow);
+        };
+        expect(sent, IDLE, Cause::of(L::InFlight, 1));
+        expect(
+            |it| {
+                sent(it);
+                it.wanted += 1;
+            },
+            IDLE,
+            Cause::of(L::SendBuffer, 1),
+        );
+        expect(
+            |it| {
+                sent(it);
+                receiver(it).held = 1;
+            },
+            IDLE,
+            Cause::of(L::HeadOfLine, 1),
+        );
+    }
+
+    #[test]
+    fn a_path_has_the_limit_that_it_waits_for_itself() {
+        let mut state = state();
+        (state.paths[0].wait, state.paths[1].wait) = (Some(Wait::SetAside), Some(Wait::SlowStart));
+        let limits = |busy: [bool; 2]| [0, 1].map(|path| Moment { state: &state, busy: &busy }.path(path).limit);
+        assert_eq!(limits(IDLE), [Limit::Unused, Limit::SlowStart]);
+        assert_eq!(limits([true; 2]), [Limit::PathFull; 2]);
+    }
+}
