@@ -50,10 +50,13 @@ impl Connection {
         let (cwnd, ssthresh, _) = self.sender.congestion.windows(subflow.id);
         let used_up = || self.sender.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
         let phase = subflow.tx.recovery.phase();
+        let has_ended = self.sender.outgoing.fin.is_some() && self.sender.outgoing.unsent.is_empty();
         match () {
             () if subflow.state != State::Established => Wait::Handshake,
             () if subflow.tx.rtt.srtt().is_none() && subflow.is_open() => Wait::Handshake,
-            () if phase == Phase::Loss && subflow.is_open() => Wait::Timeout,
+            () if phase == Phase::Loss => Wait::Timeout,
+            // The end of the stream has left: what is under way is still carried.
+            () if subflow.tx.fin_sent && has_ended => Wait::Room,
             () if !is_shown => Wait::SetAside,
             () if subflow.tx.in_flight() + Bytes::new(u64::from(subflow.tx.mss)) > cwnd => {
                 // What repairs a loss does not grow, whatever the threshold says.
