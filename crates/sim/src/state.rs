@@ -27,7 +27,7 @@ pub struct SessionState {
     pub sender: Option<Standing>,
     /// The end that receives the data; `None` if it does not know of the connection.
     pub receiver: Option<Standing>,
-    /// Path on which the data that the receiver misses was sent first; `None` if it was not sent, or nothing is missing.
+    /// Path on which the data that the receiver misses was sent first; `None` if it was not sent, or none is missing.
     pub missing_on: Option<usize>,
     /// Paths in the order of the specification.
     pub paths: Vec<PathStanding>,

@@ -45,8 +45,8 @@ impl<'a> Inquiry<'a> {
         (1 + self.alternatives.run.len()) * self.seeds.len()
     }
 
-    /// Makes all runs on `jobs` threads, calls `done` after each, and sums up. `load` loads the scenario with
-    /// overrides on top of its own.
+    /// Makes all runs on `jobs` threads, calls `done` after each, and sums up. `load` loads the scenario with overrides
+    /// on top of its own.
     ///
     /// # Errors
     ///

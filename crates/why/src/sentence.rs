@@ -90,7 +90,7 @@ fn acts_on(limit: Limit) -> &'static [Kind] {
     }
 }
 
-/// What a counterfactual gained, as a positive number.
+/// Gain of a counterfactual, as a positive number.
 fn gain(answer: &Answer, tried: &Tried) -> Option<Measure> {
     let sign = if answer.unit == "s" { -1.0 } else { 1.0 };
     let gain = tried.difference.map(|it| Measure { mean: sign * it.mean, ..it })?;

@@ -98,7 +98,7 @@ fn a_join_that_is_refused() {
     assert!(share(&answer, Limit::Join) > 0.3, "{:?}", answer.shares);
 }
 
-/// Nothing large passes: the sender waits for one timeout after the other.
+/// Large packets do not pass: the sender waits for one timeout after the other.
 #[test]
 fn a_black_hole_for_large_packets() {
     let hole = "[[path.wlan.middlebox]]\nkind = \"mtu-blackhole\"\n[[path.lte.middlebox]]\nkind = \"mtu-blackhole\"\n";

@@ -13,8 +13,7 @@
 //!   `throttling` (pacing and small queues), `emit`, `burst` (one mapping over several segments), `detour` (ACKs on
 //!   another subflow's path), `probing` (for that), `sizes`;
 //! - the subflows there should be: `addresses`, `paths`, `history`, `lost_subflows`;
-//! - the end: `fallback` (to plain TCP), `closing`; `load`, `standing` and `check` look at the
-//!   whole.
+//! - the end: `fallback` (to plain TCP), `closing`; `load`, `standing` and `check` look at the whole.
 
 mod acceptance;
 mod acknowledgment;
