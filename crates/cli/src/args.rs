@@ -56,6 +56,8 @@ pub enum Command {
     Calibrate(crate::calibrate::CalibrateArgs),
     /// Run a program behind a scenario's paths, in real time.
     Testbed(crate::testbed::TestbedArgs),
+    /// Load congestion controls of ours into the stock Linux kernel.
+    Kernel(crate::kernel::KernelArgs),
     /// Serve files and test data over MPTCP, from an engine on a TUN device.
     Serve(crate::serve::ServeArgs),
     /// Download or upload over MPTCP, by an engine on a TUN device.

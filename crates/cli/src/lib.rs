@@ -24,6 +24,7 @@ mod documentation;
 mod failure;
 mod fetch;
 mod inspect;
+mod kernel;
 mod list;
 mod man;
 mod output;
@@ -99,6 +100,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Script(args) => script::script(&args),
         Command::Calibrate(args) => calibrate::run(catalogue, &args),
         Command::Testbed(args) => testbed::testbed(catalogue, &args),
+        Command::Kernel(args) => kernel::kernel(&args),
         Command::Serve(args) => serve::serve(catalogue, &args),
         Command::Fetch(args) => fetch::fetch(catalogue, &args),
         Command::Proxy(args) => proxy::proxy(catalogue, &args),

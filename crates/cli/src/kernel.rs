@@ -1,0 +1,147 @@
+//! `anabranch kernel`: congestion controls of ours in the stock Linux kernel.
+
+use crate::failure::Failure;
+use crate::output;
+use anabranch_kernel::{ALGORITHMS, Algorithm, LoadError, features, load, status, unload};
+use anabranch_units::nearest;
+use clap::{Args as ClapArgs, Subcommand};
+use serde_json::json;
+use std::thread;
+
+/// Arguments of `kernel`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch kernel list                          what this kernel can do, and what stands in the way of the rest
+  sudo anabranch kernel load lia --pin           registers `ab_lia`, until `kernel unload lia` or the next boot
+  iperf3 -c server -C ab_lia                     a program that chooses it
+  sudo sysctl net.ipv4.tcp_congestion_control=ab_lia
+
+The congestion controls are BPF programs, which the kernel verifies; see docs/kernel.md.")]
+pub struct KernelArgs {
+    /// Action to take.
+    #[command(subcommand)]
+    pub action: Action,
+}
+
+/// Actions of `kernel`.
+#[derive(Subcommand, Debug)]
+pub enum Action {
+    /// List what this kernel can do, and the congestion controls that can be loaded.
+    List(Form),
+    /// Register a congestion control with the kernel, for as long as the command runs.
+    Load(LoadArgs),
+    /// Take the registration of a pinned congestion control back.
+    Unload(UnloadArgs),
+    /// Show congestion controls of ours in the kernel.
+    Status(Form),
+}
+
+/// Form of a listing.
+#[derive(ClapArgs, Debug)]
+pub struct Form {
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `kernel load`.
+#[derive(ClapArgs, Debug)]
+pub struct LoadArgs {
+    /// Name of a congestion control (`anabranch kernel list`).
+    pub name: String,
+    /// End at once and leave it registered, until `kernel unload` or the next boot.
+    #[arg(long)]
+    pub pin: bool,
+}
+
+/// Arguments of `kernel unload`.
+#[derive(ClapArgs, Debug)]
+pub struct UnloadArgs {
+    /// Name of a congestion control (`anabranch kernel status`).
+    pub name: String,
+}
+
+/// Does what was asked for.
+pub fn kernel(args: &KernelArgs) -> Result<(), Failure> {
+    match &args.action {
+        Action::List(form) => list(form),
+        Action::Load(args) => register(args),
+        Action::Unload(args) => {
+            let algorithm = find(&args.name)?;
+            unload(algorithm).map_err(|error| Failure::Failed(miette::miette!("{error}")))?;
+            output::print(&format!("unloaded {}\n", algorithm.kernel_name))
+        }
+        Action::Status(form) => show_status(form),
+    }
+}
+
+fn list(form: &Form) -> Result<(), Failure> {
+    let features = features();
+    let named = |algorithm: &Algorithm| json!({ "name": algorithm.name, "kernel_name": algorithm.kernel_name, "about": algorithm.about });
+    let text = if form.json {
+        let controls: Vec<_> = ALGORITHMS.iter().map(named).collect();
+        output::json(&json!({ "features": features, "congestion_controls": controls }))?
+    } else {
+        let mut text = String::from("this kernel\n");
+        for feature in &features {
+            let sign = if feature.available { "yes" } else { "no" };
+            text += &format!("  {:<17} {sign:<4} {}\n", feature.name, feature.note);
+        }
+        text += "\ncongestion controls\n";
+        for algorithm in ALGORITHMS {
+            text += &format!("  {:<17} {:<11} {}\n", algorithm.name, algorithm.kernel_name, algorithm.about);
+        }
+        text
+    };
+    output::print(&text)
+}
+
+fn register(args: &LoadArgs) -> Result<(), Failure> {
+    let algorithm = find(&args.name)?;
+    let loaded = load(algorithm).map_err(failed)?;
+    if args.pin {
+        let path = loaded.pin().map_err(failed)?;
+        return output::print(&format!("loaded {}, pinned as {}\n", algorithm.kernel_name, path.display()));
+    }
+    output::print(&format!("loaded {} until this command ends\n", algorithm.kernel_name))?;
+    // The kernel takes the registration back with the last file descriptor, whatever ends this process.
+    loop {
+        thread::park();
+    }
+}
+
+fn show_status(form: &Form) -> Result<(), Failure> {
+    let all = status();
+    if form.json {
+        return output::print(&output::json(&json!({ "loaded": all }))?);
+    }
+    let mut text = String::new();
+    for status in &all {
+        let state = match &status.pin {
+            Some(path) if status.registered => format!("pinned as {}", path.display()),
+            Some(path) => format!("pinned as {}, but not registered in this kernel", path.display()),
+            None => "held by a running command".to_owned(),
+        };
+        text += &format!("{:<8} {:<11} {state}\n", status.name, status.kernel_name);
+    }
+    output::print(if all.is_empty() { "nothing is loaded\n" } else { &text })
+}
+
+fn find(name: &str) -> Result<&'static Algorithm, Failure> {
+    Algorithm::find(name).ok_or_else(|| {
+        let names = ALGORITHMS.iter().map(|algorithm| algorithm.name);
+        let list: Vec<&str> = names.clone().collect();
+        let help = match nearest(name, names) {
+            Some(near) => format!("did you mean `{near}`? There are {}", list.join(", ")),
+            None => format!("there are {}", list.join(", ")),
+        };
+        Failure::Refused(miette::miette!(help = help, "the kernel can be given no congestion control `{name}`"))
+    })
+}
+
+fn failed(error: LoadError) -> Failure {
+    match error.remedy() {
+        Some(remedy) => Failure::Failed(miette::miette!(help = remedy, "{error}")),
+        None => Failure::Failed(miette::miette!("{error}")),
+    }
+}

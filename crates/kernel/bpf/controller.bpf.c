@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A congestion control for Linux (tcp_congestion_ops) that sees all subflows of its MPTCP connection. The arithmetic is
+ * in the header that ALGORITHM names. A section struct_ops/MEMBER is the program for that member.
+ *
+ * Linux lets only programs under a licence compatible with the GPL call its functions; "Dual MIT/GPL" is the one of its
+ * words that comes closest to ours.
+ */
+#include "kernel.h"
+#include ALGORITHM
+#include "window.h"
+
+char licence_of_the_program[] SECTION("license") = "Dual MIT/GPL";
+
+_Static_assert(sizeof(struct memory) <= 104, "icsk_ca_priv is larger");
+
+INLINE struct memory *memory_of(struct sock *sk)
+{
+	return (struct memory *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
+}
+
+/* A subflow as others see it; SRTT stays 0 unless it is established and measured. */
+INLINE void look_at(struct flow *f, const struct tcp_sock *tp, const struct inet_connection_sock *icsk, const void *ops)
+{
+	const struct memory *m = (const struct memory *)icsk->icsk_ca_priv;
+	u8 tcp = ((const struct sock *)tp)->__sk_common.skc_state;
+	u64 counts = same(tcp, TCP_ESTABLISHED) | same(tcp, TCP_CLOSE_WAIT);
+	u64 repairs = same(BITS(icsk, icsk_ca_state) | 1, TCP_CA_RECOVERY);
+	/* The memory of another congestion control says nothing. */
+	u64 ours = -same((u64)icsk->icsk_ca_ops, (u64)ops);
+
+	f->srtt = tp->srtt_us & -counts;
+	f->window = pick(repairs, (u64)tp->snd_ssthresh << FRACTION, (u64)tp->snd_cwnd << FRACTION | (m->fraction & ours));
+	f->run = larger(m->between, m->since) & ours;
+}
+
+/* The subflows of the connection; a plain TCP connection is one subflow. */
+INLINE void look(struct view *v, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+	const void *ops = icsk->icsk_ca_ops;
+	struct mptcp_subflow_context *subflow;
+	struct mptcp_sock *connection;
+	struct list_head *at, *head;
+
+	__builtin_memset(v, 0, sizeof(*v));
+	v->cwnd = (u64)tp->snd_cwnd << FRACTION | memory_of(sk)->fraction;
+	if (!tp->is_mptcp) {
+		look_at(v->flows, tp, icsk, ops);
+		v->flows[0].self = 1;
+		return;
+	}
+	subflow = AS(struct mptcp_subflow_context, icsk->icsk_ulp_data);
+	connection = AS(struct mptcp_sock, subflow->conn);
+	head = &connection->conn_list;
+	at = head->next;
+	for (u64 i = 0; opaque(i) < SUBFLOWS; i++) {
+		struct flow *f = &v->flows[opaque(i)];
+		struct sock *other;
+
+		if (!at || at == head)
+			break;
+		subflow = AS(struct mptcp_subflow_context,
+			     (void *)at - __builtin_preserve_field_info(((struct mptcp_subflow_context *)0)->node, 0));
+		other = subflow->tcp_sock;
+		look_at(f, AS(struct tcp_sock, other), AS(struct inet_connection_sock, other), ops);
+		f->self = same((u64)other, (u64)sk);
+		at = subflow->node.next;
+	}
+}
+
+SECTION("struct_ops/cong_avoid") int cong_avoid(u64 *arguments)
+{
+	struct sock *sk = (struct sock *)arguments[0];
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct memory *m = memory_of(sk);
+	u32 acked = arguments[2], cwnd = tp->snd_cwnd;
+	struct view v;
+	u64 window;
+
+	/* As Linux' tcp_is_cwnd_limited: in slow start the window may be twice of what was in flight. */
+	if (cwnd < tp->snd_ssthresh ? cwnd >= 2 * tp->max_packets_out && !BITS(tp, is_cwnd_limited)
+				    : !BITS(tp, is_cwnd_limited))
+		return 0;
+	if (cwnd < tp->snd_ssthresh) {
+		acked = tcp_slow_start(tp, acked);
+		if (!acked)
+			return 0;
+	}
+	look(&v, sk);
+	window = grown(&v, m, acked);
+	cwnd = window >> FRACTION;
+	m->fraction = window;
+	if (cwnd > tp->snd_cwnd_clamp)
+		cwnd = tp->snd_cwnd_clamp;
+	tp->snd_cwnd = cwnd;
+	return 0;
+}
+
+SECTION("struct_ops/ssthresh") int ssthresh(u64 *arguments)
+{
+	struct sock *sk = (struct sock *)arguments[0];
+	struct memory *m = memory_of(sk);
+	struct view v;
+	u64 left;
+
+	look(&v, sk);
+	left = fallen(&v, m);
+	lost(m);
+	m->fraction = 0;
+	return left >> FRACTION;
+}
+
+SECTION("struct_ops/pkts_acked") int pkts_acked(u64 *arguments)
+{
+	struct memory *m = memory_of((struct sock *)arguments[0]);
+	const struct ack_sample *sample = (const struct ack_sample *)arguments[1];
+
+	sampled(m, sample->rtt_us);
+	m->since += sample->pkts_acked;
+	return 0;
+}
+
+SECTION("struct_ops/undo_cwnd") int undo_cwnd(u64 *arguments)
+{
+	return tcp_reno_undo_cwnd((struct sock *)arguments[0]);
+}

@@ -1,0 +1,136 @@
+//! Abilities of the running kernel, and what stands in the way of those that are missing.
+
+use crate::btf::{Btf, Kind};
+use crate::load::BTF;
+use crate::sys;
+use rustix::fs::statfs;
+use rustix::thread::{CapabilitySet, capabilities};
+use serde::Serialize;
+use std::path::Path;
+
+/// An ability of the kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Feature {
+    /// Name in kebab-case.
+    pub name: &'static str,
+    /// The kernel has it, and this process may use it.
+    pub available: bool,
+    /// Use of it, or the reason for which it is missing.
+    pub note: String,
+}
+
+/// Looks at the running kernel. Changes nothing.
+pub fn features() -> Vec<Feature> {
+    let bytes = std::fs::read(BTF).unwrap_or_default();
+    let btf = Btf::parse(&bytes);
+    let has = |kind, name: &str| btf.as_ref().is_some_and(|btf| btf.find(kind, name).is_some());
+    let feature = |name, available, there: &str, missing: String| Feature {
+        name,
+        available,
+        note: if available { there.to_owned() } else { missing },
+    };
+    let missing_functions: Vec<&str> = FUNCTIONS.iter().copied().filter(|name| !has(Kind::Function, name)).collect();
+    let missing_capabilities = missing_capabilities();
+    let events = Path::new("/sys/kernel/tracing/events/mptcp");
+    let bpffs = statfs("/sys/fs/bpf").is_ok_and(|fs| fs.f_type as u64 == BPF_FS_MAGIC);
+    let classifier = classifier();
+    vec![
+        feature(
+            "btf",
+            btf.is_some(),
+            "the kernel describes its types, so that programs fit it without a compiler",
+            format!("{BTF} cannot be read; CONFIG_DEBUG_INFO_BTF makes it"),
+        ),
+        feature(
+            "struct-ops",
+            has(Kind::Struct, "bpf_struct_ops_tcp_congestion_ops"),
+            "congestion controls can be BPF programs",
+            "its BTF has no `bpf_struct_ops_tcp_congestion_ops`: CONFIG_BPF_JIT and CONFIG_BPF_SYSCALL are needed"
+                .into(),
+        ),
+        feature(
+            "kernel-functions",
+            missing_functions.is_empty(),
+            "those that our programs call are there",
+            format!("its BTF lacks {}; Linux 6.2 has them", missing_functions.join(", ")),
+        ),
+        feature(
+            "mptcp",
+            std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1"),
+            "sockets of this network namespace can be MPTCP",
+            "net.mptcp.enabled is not 1; without MPTCP the controllers work on plain TCP".into(),
+        ),
+        feature(
+            "capabilities",
+            missing_capabilities.is_empty(),
+            "this process may load and register programs",
+            format!("this process lacks {}", missing_capabilities.join(", ")),
+        ),
+        feature(
+            "bpffs",
+            bpffs,
+            "a congestion control can stay loaded (`kernel load --pin`)",
+            "mount -t bpf bpf /sys/fs/bpf".into(),
+        ),
+        feature(
+            "tc",
+            classifier.is_ok(),
+            "packets can be changed by BPF programs",
+            format!("a program of two instructions is refused: {}", classifier.err().unwrap_or_default()),
+        ),
+        feature(
+            "tracepoints",
+            events.is_dir(),
+            "decisions of the MPTCP scheduler can be watched",
+            format!("{} cannot be read: it takes root, tracefs there, and CONFIG_TRACING", events.display()),
+        ),
+        feature(
+            "mptcp-schedulers",
+            has(Kind::Struct, "bpf_struct_ops_mptcp_sched_ops"),
+            "schedulers can be BPF programs",
+            "its BTF has no `bpf_struct_ops_mptcp_sched_ops`: no released kernel takes schedulers from BPF yet".into(),
+        ),
+    ]
+}
+
+/// Capabilities that loading asks for and this process does not have.
+fn missing_capabilities() -> Vec<&'static str> {
+    let Ok(sets) = capabilities(None) else { return vec!["what would say so"] };
+    let wanted = [
+        (CapabilitySet::BPF, "CAP_BPF"),
+        (CapabilitySet::PERFMON, "CAP_PERFMON"),
+        (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN"),
+    ];
+    // CAP_SYS_ADMIN stands for the first two.
+    let admin = sets.effective.contains(CapabilitySet::SYS_ADMIN);
+    let lacks = |capability| {
+        let replaced = admin && capability != CapabilitySet::NET_ADMIN;
+        !replaced && !sets.effective.contains(capability)
+    };
+    wanted.into_iter().filter(|(capability, _)| lacks(*capability)).map(|(_, name)| name).collect()
+}
+
+/// Loads a program for tc that lets every packet pass, and forgets it.
+fn classifier() -> Result<(), String> {
+    // r0 = 0; exit
+    let instructions = [0xb7, 0, 0, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0];
+    let program = sys::Program {
+        name: "pass",
+        kind: sys::BPF_PROG_TYPE_SCHED_CLS,
+        instructions: &instructions,
+        license: b"Dual MIT/GPL\0",
+        expected_attach_type: 0,
+        attach_btf_id: 0,
+        btf: None,
+        functions: &[],
+        lines: &[],
+        relocations: &[],
+    };
+    sys::load_program(&program, None).map(drop).map_err(|error| error.to_string())
+}
+
+/// Functions of the kernel that the programs call.
+const FUNCTIONS: &[&str] = &["bpf_rdonly_cast", "tcp_slow_start", "tcp_reno_undo_cwnd"];
+
+/// Type of the file system (`linux/magic.h`).
+const BPF_FS_MAGIC: u64 = 0xcafe_4a11;

@@ -1,0 +1,22 @@
+//! Congestion controls for the stock Linux kernel: BPF programs that see all subflows of an MPTCP connection.
+//!
+//! An [`Algorithm`] is a BPF object that clang built at packaging time (`packaging/bpf`); [`load`] registers it as a
+//! `tcp_congestion_ops` of the running kernel, without a compiler and without a C library. The kernel verifies the
+//! programs, moves their accesses to where its own structs have the fields (CO-RE), and takes the registration back when
+//! the [`Loaded`] one is dropped, whatever ends the process, unless it is pinned.
+#![deny(unsafe_code)]
+
+mod algorithm;
+mod btf;
+mod elf;
+mod features;
+mod load;
+mod object;
+mod pin;
+#[allow(unsafe_code)]
+mod sys;
+
+pub use algorithm::{ALGORITHMS, Algorithm};
+pub use features::{Feature, features};
+pub use load::{LoadError, Loaded, load};
+pub use pin::{Status, UnloadError, pins, status, unload};

@@ -1,0 +1,232 @@
+//! Loading: from an object to a registered congestion control.
+
+use crate::algorithm::Algorithm;
+use crate::btf::{Btf, Kind};
+use crate::object::{Object, Program};
+use crate::pin::{self, registered};
+use crate::sys;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+/// A registered congestion control. Dropping it takes the registration back; connections that use it keep it until they
+/// end.
+#[derive(Debug)]
+pub struct Loaded {
+    link: OwnedFd,
+    algorithm: &'static Algorithm,
+}
+
+/// Reason for which a congestion control could not be loaded. Nothing of it stays in the kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The kernel does not describe its types.
+    #[error("this kernel has no BTF: cannot read {BTF}: {0}")]
+    NoBtf(io::Error),
+    /// The kernel lacks a function, a struct or a command that is needed.
+    #[error("this kernel cannot take congestion controls from BPF: it has no {0}")]
+    Lacks(String),
+    /// The process may not load it.
+    #[error("not allowed to load BPF programs")]
+    NotAllowed,
+    /// The name is registered already.
+    #[error("the kernel has a congestion control `{0}` already")]
+    Taken(&'static str),
+    /// The verifier refuses a program.
+    #[error("the kernel's verifier refuses the program for `{member}`: {error}\n{log}")]
+    Refused {
+        /// The member of `tcp_congestion_ops`.
+        member: String,
+        /// The error of the system call.
+        error: io::Error,
+        /// End of the verifier's log.
+        log: String,
+    },
+    /// A system call failed.
+    #[error("cannot {what}: {error}")]
+    Failed {
+        /// Intended step.
+        what: String,
+        /// Its error.
+        error: io::Error,
+    },
+    /// The object is not one of ours.
+    #[error("the object of `{0}` is damaged")]
+    Damaged(&'static str),
+}
+
+impl LoadError {
+    /// Returns a remedy, if there is one.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            LoadError::NoBtf(_) => Some("take a kernel built with CONFIG_DEBUG_INFO_BTF, as distributions have it"),
+            LoadError::Lacks(_) => Some("`anabranch kernel list` says what this kernel has; Linux 6.4 is the oldest"),
+            LoadError::NotAllowed => {
+                Some("run it as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN outside of a user namespace")
+            }
+            LoadError::Taken(_) => Some("`anabranch kernel status` says who holds it, `kernel unload` takes it back"),
+            _ => None,
+        }
+    }
+}
+
+/// The kernel's own types.
+pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// Registers a congestion control with the running kernel.
+///
+/// # Errors
+/// If the kernel or the process cannot, or the name is taken; nothing stays behind.
+pub fn load(algorithm: &'static Algorithm) -> Result<Loaded, LoadError> {
+    let object = Object::parse(algorithm.object).ok_or(LoadError::Damaged(algorithm.name))?;
+    let bytes = std::fs::read(BTF).map_err(LoadError::NoBtf)?;
+    let kernel = Btf::parse(&bytes).ok_or_else(|| LoadError::Lacks("BTF of a form that is known".into()))?;
+    if registered().is_some_and(|names| names.iter().any(|name| name == algorithm.kernel_name)) {
+        return Err(LoadError::Taken(algorithm.kernel_name));
+    }
+    let types = object.btf.for_kernel().ok_or(LoadError::Damaged(algorithm.name))?;
+    let btf = sys::load_btf(&types, None).map_err(|error| refused_btf(&types, error))?;
+    let operations = Operations::find(&kernel)?;
+    let mut value = vec![0; operations.size];
+    let mut programs = Vec::new();
+    for program in &object.programs {
+        let (index, offset) = operations.member(&kernel, program.member)?;
+        let fd = load_program(&kernel, &operations, &object, program, index, btf.as_fd())?;
+        // The kernel reads a pointer's place as the number of a file descriptor.
+        let number = std::os::fd::AsRawFd::as_raw_fd(&fd) as u64;
+        value[offset..offset + 8].copy_from_slice(&number.to_ne_bytes());
+        programs.push(fd);
+    }
+    let (_, name) = operations.member(&kernel, "name")?;
+    value[name..name + algorithm.kernel_name.len()].copy_from_slice(algorithm.kernel_name.as_bytes());
+    let size = operations.size as u32;
+    let map = sys::create_operations(algorithm.kernel_name, operations.value, size, btf.as_fd())
+        .map_err(|error| failed("make the struct of operations", error))?;
+    sys::fill_operations(map.as_fd(), &value).map_err(|error| failed("fill in the struct of operations", error))?;
+    let link = sys::link_operations(map.as_fd()).map_err(|error| match error.raw_os_error() {
+        Some(libc::EEXIST) => LoadError::Taken(algorithm.kernel_name),
+        _ => failed("register the congestion control", error),
+    })?;
+    Ok(Loaded { link, algorithm })
+}
+
+impl Loaded {
+    /// The congestion control.
+    pub fn algorithm(&self) -> &'static Algorithm {
+        self.algorithm
+    }
+
+    /// Makes the registration outlive the process, until [`unload`](crate::unload) or the next boot. Returns the place
+    /// in bpffs.
+    ///
+    /// # Errors
+    /// If there is no bpffs, or the place cannot be written.
+    pub fn pin(self) -> Result<PathBuf, LoadError> {
+        pin::pin(self.link.as_fd(), self.algorithm)
+            .map_err(|error| failed(&format!("pin it in {}, which has to be bpffs", pin::FOLDER), error))
+    }
+}
+
+/// `tcp_congestion_ops` in the running kernel.
+pub(crate) struct Operations {
+    /// Number of the struct.
+    pub(crate) kind: u32,
+    /// Number of the struct around it, which is a map's value, and its size \[bytes\].
+    value: u32,
+    size: usize,
+    /// Where the struct begins in the value \[bytes\].
+    data: usize,
+}
+
+impl Operations {
+    pub(crate) fn find(kernel: &Btf<'_>) -> Result<Self, LoadError> {
+        let find = |name: &str| {
+            kernel.find(Kind::Struct, name).ok_or_else(|| LoadError::Lacks(format!("struct `{name}` in its BTF")))
+        };
+        let (kind, value) = (find("tcp_congestion_ops")?, find("bpf_struct_ops_tcp_congestion_ops")?);
+        let members = kernel.members(value).unwrap_or_default();
+        let data = members.iter().find(|member| member.kind == kind);
+        match (data, kernel.size(value)) {
+            (Some(data), Some(size)) => Ok(Operations { kind, value, size, data: data.offset }),
+            _ => Err(LoadError::Lacks("value of `bpf_struct_ops_tcp_congestion_ops`".into())),
+        }
+    }
+
+    /// The index of a member, and its place in the value \[bytes\].
+    fn member(&self, kernel: &Btf<'_>, name: &str) -> Result<(usize, usize), LoadError> {
+        let members = kernel.members(self.kind).unwrap_or_default();
+        let index = members.iter().position(|member| member.name == name);
+        index
+            .map(|index| (index, self.data + members[index].offset))
+            .filter(|(_, offset)| offset + 16 <= self.size)
+            .ok_or_else(|| LoadError::Lacks(format!("member `{name}` of `tcp_congestion_ops`")))
+    }
+}
+
+fn load_program(
+    kernel: &Btf<'_>,
+    operations: &Operations,
+    object: &Object<'_>,
+    program: &Program<'_>,
+    index: usize,
+    btf: BorrowedFd<'_>,
+) -> Result<OwnedFd, LoadError> {
+    let mut instructions = program.instructions.clone();
+    for (at, name) in &program.calls {
+        let number = kernel
+            .find(Kind::Function, name)
+            .ok_or_else(|| LoadError::Lacks(format!("function `{name}` for BPF programs")))?;
+        let call = instructions.get_mut(*at..*at + 8).ok_or_else(|| LoadError::Lacks(format!("call at {at}")))?;
+        // BPF_PSEUDO_KFUNC_CALL in the source register; the number of the function in the kernel's BTF as immediate.
+        call[1] = call[1] & 0x0f | 0x20;
+        call[4..].copy_from_slice(&number.to_le_bytes());
+    }
+    let request = sys::Program {
+        name: program.member,
+        kind: sys::BPF_PROG_TYPE_STRUCT_OPS,
+        instructions: &instructions,
+        license: object.license,
+        expected_attach_type: index as u32,
+        attach_btf_id: operations.kind,
+        btf: Some(btf),
+        functions: &program.functions,
+        lines: &program.lines,
+        relocations: &program.relocations,
+    };
+    sys::load_program(&request, None).map_err(|error| {
+        if error.raw_os_error() == Some(libc::EPERM) {
+            return LoadError::NotAllowed;
+        }
+        let mut log = vec![0; LOG];
+        _ = sys::load_program(&request, Some(&mut log));
+        LoadError::Refused { member: program.member.into(), error, log: tail(&log) }
+    })
+}
+
+fn refused_btf(types: &[u8], error: io::Error) -> LoadError {
+    if error.raw_os_error() == Some(libc::EPERM) {
+        return LoadError::NotAllowed;
+    }
+    let mut log = vec![0; LOG];
+    _ = sys::load_btf(types, Some(&mut log));
+    LoadError::Refused { member: "types".into(), error, log: tail(&log) }
+}
+
+/// The last lines of a log.
+fn tail(log: &[u8]) -> String {
+    let text =
+        String::from_utf8_lossy(&log[..log.iter().position(|byte| *byte == 0).unwrap_or(log.len())]).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+}
+
+fn failed(what: &str, error: io::Error) -> LoadError {
+    match error.raw_os_error() {
+        Some(libc::EPERM) => LoadError::NotAllowed,
+        _ => LoadError::Failed { what: what.into(), error },
+    }
+}
+
+/// Size of the verifier's log \[bytes\], and the lines of it that are shown.
+const LOG: usize = 16 << 20;
+const LOG_LINES: usize = 40;

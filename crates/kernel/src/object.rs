@@ -1,0 +1,93 @@
+//! A BPF object of ours: programs for the members of a struct of operations.
+//!
+//! The section `struct_ops/MEMBER` is the program of that member. Calls of kernel functions refer to symbols by name.
+//! There are no maps, no global variables and no functions of a section's own.
+
+use crate::btf::Btf;
+use crate::elf::{Elf, u32_at};
+use crate::sys::{FUNCTION_RECORD, LINE_RECORD, RELOCATION_RECORD};
+
+/// A parsed object.
+pub(crate) struct Object<'a> {
+    pub(crate) btf: Btf<'a>,
+    /// NUL-terminated.
+    pub(crate) license: &'a [u8],
+    pub(crate) programs: Vec<Program<'a>>,
+}
+
+/// One program.
+pub(crate) struct Program<'a> {
+    /// The member of the struct of operations.
+    pub(crate) member: &'a str,
+    /// Instructions; a call of a kernel function has no number yet.
+    pub(crate) instructions: Vec<u8>,
+    /// Places of calls \[bytes\], with the names of the functions.
+    pub(crate) calls: Vec<(usize, &'a str)>,
+    /// As the kernel wants them.
+    pub(crate) functions: Vec<u8>,
+    pub(crate) lines: Vec<u8>,
+    pub(crate) relocations: Vec<u8>,
+}
+
+impl<'a> Object<'a> {
+    /// Parses an object; `None` if it is none of ours.
+    pub(crate) fn parse(file: &'a [u8]) -> Option<Self> {
+        let elf = Elf::parse(file)?;
+        let btf = elf.section(".BTF")?;
+        let extra = Extra { bytes: elf.section(".BTF.ext")?, btf };
+        let program = |section: &str| elf.sections().find(|found| found.name == section);
+        let mut programs = Vec::new();
+        for section in elf.sections() {
+            let Some(member) = section.name.strip_prefix("struct_ops/") else { continue };
+            programs.push(Program {
+                member,
+                instructions: program(section.name)?.bytes.to_vec(),
+                calls: elf.references(section.name)?,
+                functions: extra.records(8, section.name, FUNCTION_RECORD, true)?,
+                lines: extra.records(16, section.name, LINE_RECORD, true)?,
+                relocations: extra.records(24, section.name, RELOCATION_RECORD, false)?,
+            });
+        }
+        Some(Object { btf: Btf::parse(btf)?, license: elf.section("license")?, programs })
+    }
+}
+
+/// The section `.BTF.ext`.
+struct Extra<'a> {
+    bytes: &'a [u8],
+    btf: &'a [u8],
+}
+
+impl Extra<'_> {
+    /// The records about a section, from the table whose place and length are at `field` of the header. With `counted`,
+    /// bytes from the section's beginning become instructions, as the kernel counts them.
+    fn records(&self, field: usize, section: &str, record: usize, counted: bool) -> Option<Vec<u8>> {
+        let header = u32_at(self.bytes, 4)? as usize;
+        let (from, length) = (header + u32_at(self.bytes, field)? as usize, u32_at(self.bytes, field + 4)? as usize);
+        let table = self.bytes.get(from..from.checked_add(length)?)?;
+        if table.is_empty() {
+            return Some(Vec::new());
+        }
+        if u32_at(table, 0)? as usize != record {
+            return None;
+        }
+        let strings = u32_at(self.btf, 4)? as usize + u32_at(self.btf, 16)? as usize;
+        let mut at = 4;
+        while at < table.len() {
+            let (name, count) = (u32_at(table, at)? as usize, u32_at(table, at + 4)? as usize);
+            let records = table.get(at + 8..)?.get(..count.checked_mul(record)?)?;
+            if crate::elf::text_at(self.btf, strings + name)? == section {
+                let mut records = records.to_vec();
+                if counted {
+                    for record in records.chunks_exact_mut(record) {
+                        let place = u32_at(record, 0)? / 8;
+                        record[..4].copy_from_slice(&place.to_le_bytes());
+                    }
+                }
+                return Some(records);
+            }
+            at += 8 + count * record;
+        }
+        Some(Vec::new())
+    }
+}

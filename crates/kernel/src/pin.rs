@@ -1,0 +1,108 @@
+//! Pins in bpffs, and what the kernel has registered.
+
+use crate::algorithm::{ALGORITHMS, Algorithm};
+use crate::sys;
+use serde::Serialize;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+
+/// Folder of our pins.
+pub(crate) const FOLDER: &str = "/sys/fs/bpf/anabranch";
+
+/// A congestion control of ours in the kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Status {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// Name in the kernel.
+    pub kernel_name: &'static str,
+    /// Sockets can choose it.
+    pub registered: bool,
+    /// Its place in bpffs, if it is pinned; otherwise a running command holds it.
+    pub pin: Option<PathBuf>,
+}
+
+/// Reason for which a congestion control could not be unloaded.
+#[derive(Debug, thiserror::Error)]
+pub enum UnloadError {
+    /// No pin of it.
+    #[error("`{0}` is not loaded")]
+    NotLoaded(&'static str),
+    /// Not pinned but registered.
+    #[error("`{0}` is not pinned: a running command holds it, and takes it back when it ends")]
+    Held(&'static str),
+    /// The pin stays.
+    #[error("cannot remove {path}: {error}")]
+    Failed {
+        /// The pin.
+        path: PathBuf,
+        /// The error of the system call.
+        error: io::Error,
+    },
+}
+
+/// Names that sockets can choose; `None` if the kernel does not say.
+pub(crate) fn registered() -> Option<Vec<String>> {
+    let names = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").ok()?;
+    Some(names.split_whitespace().map(str::to_owned).collect())
+}
+
+fn place(algorithm: &Algorithm) -> PathBuf {
+    PathBuf::from(FOLDER).join(algorithm.kernel_name)
+}
+
+/// Pins a link. What it made stays only if it succeeds.
+pub(crate) fn pin(link: BorrowedFd<'_>, algorithm: &Algorithm) -> io::Result<PathBuf> {
+    let made = match std::fs::create_dir(FOLDER) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        Err(error) => return Err(error),
+    };
+    let path = place(algorithm);
+    sys::pin(link, &path).inspect_err(|_| {
+        if made {
+            _ = std::fs::remove_dir(FOLDER);
+        }
+    })?;
+    Ok(path)
+}
+
+/// Algorithms that are pinned.
+pub fn pins() -> Vec<&'static Algorithm> {
+    ALGORITHMS.iter().filter(|algorithm| place(algorithm).exists()).collect()
+}
+
+/// The state of every algorithm that is registered or pinned.
+pub fn status() -> Vec<Status> {
+    let names = registered().unwrap_or_default();
+    let all = ALGORITHMS.iter().map(|algorithm| Status {
+        name: algorithm.name,
+        kernel_name: algorithm.kernel_name,
+        registered: names.iter().any(|name| name == algorithm.kernel_name),
+        pin: Some(place(algorithm)).filter(|path| path.exists()),
+    });
+    all.filter(|status| status.registered || status.pin.is_some()).collect()
+}
+
+/// Removes the pin, and with it the registration. Connections that use the algorithm keep it until they end.
+///
+/// # Errors
+/// If there is no pin, or it cannot be removed.
+pub fn unload(algorithm: &'static Algorithm) -> Result<(), UnloadError> {
+    let path = place(algorithm);
+    match std::fs::remove_file(&path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let held = registered().is_some_and(|names| names.iter().any(|name| name == algorithm.kernel_name));
+            return Err(match held {
+                true => UnloadError::Held(algorithm.kernel_name),
+                false => UnloadError::NotLoaded(algorithm.kernel_name),
+            });
+        }
+        Err(error) => return Err(UnloadError::Failed { path, error }),
+    }
+    // Succeeds for the last one only.
+    _ = std::fs::remove_dir(FOLDER);
+    Ok(())
+}
