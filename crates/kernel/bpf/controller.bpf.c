@@ -89,7 +89,7 @@ SECTION("struct_ops/cong_avoid") int cong_avoid(u64 *arguments)
 			return 0;
 	}
 	look(&v, sk);
-	window = grown(&v, m, acked);
+	window = grown(&v, m, real(acked, 0));
 	cwnd = window >> FRACTION;
 	m->fraction = window;
 	if (cwnd > tp->snd_cwnd_clamp)

@@ -3,11 +3,11 @@
 #include "view.h"
 
 /* Window after congestion avoidance of `acked` segments, at most one window of them [2^-32 segments]. */
-INLINE u64 grown(const struct view *v, const struct memory *m, u32 acked)
+INLINE u64 grown(const struct view *v, const struct memory *m, number acked)
 {
 	s64 cwnd = v->cwnd;
 
-	cwnd += growth(v, m, smaller(real(acked, 0), window_of(v->cwnd)));
+	cwnd += growth(v, m, smaller(acked, window_of(v->cwnd)));
 	return cwnd < (s64)SEGMENT ? SEGMENT : cwnd;
 }
 

@@ -34,7 +34,7 @@ static struct view seen_by(unsigned self)
 
 static void on_ack(unsigned at, u32 acked, u32 rtt, u32 srtt)
 {
-	u64 room;
+	u64 left;
 	struct view v;
 
 	sampled(&flows[at].memory, rtt);
@@ -42,16 +42,17 @@ static void on_ack(unsigned at, u32 acked, u32 rtt, u32 srtt)
 	if (flows[at].repairs)
 		return;
 	flows[at].srtt = srtt * 8;
+	left = (u64)acked << FRACTION;
 	if (flows[at].cwnd < flows[at].ssthresh) {
-		room = (flows[at].ssthresh - flows[at].cwnd) >> FRACTION;
-		room = room < acked ? room : acked;
-		flows[at].cwnd += room << FRACTION;
-		acked -= room;
+		u64 room = smaller(flows[at].ssthresh - flows[at].cwnd, left);
+
+		flows[at].cwnd += room;
+		left -= room;
 	}
-	if (!acked)
+	if (!left)
 		return;
 	v = seen_by(at);
-	flows[at].cwnd = grown(&v, &flows[at].memory, acked);
+	flows[at].cwnd = grown(&v, &flows[at].memory, window_of(left));
 }
 
 static void on_loss(unsigned at)
