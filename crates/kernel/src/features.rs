@@ -96,17 +96,9 @@ pub fn features() -> Vec<Feature> {
 /// Capabilities that loading asks for and this process does not have.
 fn missing_capabilities() -> Vec<&'static str> {
     let Ok(sets) = capabilities(None) else { return vec!["what would say so"] };
-    let wanted = [
-        (CapabilitySet::BPF, "CAP_BPF"),
-        (CapabilitySet::PERFMON, "CAP_PERFMON"),
-        (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN"),
-    ];
-    // CAP_SYS_ADMIN stands for the first two.
-    let admin = sets.effective.contains(CapabilitySet::SYS_ADMIN);
-    let lacks = |capability| {
-        let replaced = admin && capability != CapabilitySet::NET_ADMIN;
-        !replaced && !sets.effective.contains(capability)
-    };
+    let wanted = [(CapabilitySet::BPF, "CAP_BPF"), (CapabilitySet::PERFMON, "CAP_PERFMON")];
+    // CAP_SYS_ADMIN stands for both.
+    let lacks = |capability| !sets.effective.intersects(CapabilitySet::SYS_ADMIN | capability);
     wanted.into_iter().filter(|(capability, _)| lacks(*capability)).map(|(_, name)| name).collect()
 }
 

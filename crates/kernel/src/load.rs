@@ -62,7 +62,7 @@ impl LoadError {
             LoadError::NoBtf(_) => Some("take a kernel built with CONFIG_DEBUG_INFO_BTF, as distributions have it"),
             LoadError::Lacks(_) => Some("`anabranch kernel list` says what this kernel has; Linux 6.4 is the oldest"),
             LoadError::NotAllowed => {
-                Some("run it as root, or with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN outside of a user namespace")
+                Some("run it as root, or with CAP_BPF and CAP_PERFMON outside of a user namespace")
             }
             LoadError::Taken(_) => Some("`anabranch kernel status` says who holds it, `kernel unload` takes it back"),
             _ => None,
