@@ -77,7 +77,10 @@ pub fn kernel(args: &KernelArgs) -> Result<(), Failure> {
 
 fn list(form: &Form) -> Result<(), Failure> {
     let features = features();
-    let named = |algorithm: &Algorithm| json!({ "name": algorithm.name, "kernel_name": algorithm.kernel_name, "about": algorithm.about });
+    let named = |algorithm: &Algorithm| {
+        let Algorithm { name, kernel_name, about, .. } = algorithm;
+        json!({ "name": name, "kernel_name": kernel_name, "about": about })
+    };
     let text = if form.json {
         let controls: Vec<_> = ALGORITHMS.iter().map(named).collect();
         output::json(&json!({ "features": features, "congestion_controls": controls }))?

@@ -6,7 +6,7 @@ use crate::elf::{text_at, u16_at, u32_at};
 pub(crate) struct Btf<'a> {
     bytes: &'a [u8],
     strings: &'a [u8],
-    /// Where each type begins in `bytes`; the first stands for number 1.
+    /// Beginning of each type in `bytes`; the first stands for number 1.
     types: Vec<u32>,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! An [`Algorithm`] is a BPF object that clang built at packaging time (`packaging/bpf`); [`load`] registers it as a
 //! `tcp_congestion_ops` of the running kernel, without a compiler and without a C library. The kernel verifies the
-//! programs, moves their accesses to where its own structs have the fields (CO-RE), and takes the registration back when
-//! the [`Loaded`] one is dropped, whatever ends the process, unless it is pinned.
+//! programs, moves their accesses to where its own structs have the fields (CO-RE), and takes the registration back
+//! when the [`Loaded`] one is dropped, whatever ends the process, unless it is pinned.
 #![deny(unsafe_code)]
 
 mod algorithm;

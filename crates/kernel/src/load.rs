@@ -134,7 +134,7 @@ pub(crate) struct Operations {
     /// Number of the struct around it, which is a map's value, and its size \[bytes\].
     value: u32,
     size: usize,
-    /// Where the struct begins in the value \[bytes\].
+    /// Beginning of the struct in the value \[bytes\].
     data: usize,
 }
 

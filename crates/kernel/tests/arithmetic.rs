@@ -104,7 +104,7 @@ fn trace(name: &str, chance: &mut Chance, input: &mut String, expected: &mut Vec
             };
             controller.on_ack(now, id, &ack);
         }
-        expected.push(controller.flows()[at].cwnd);
+        expected.push(controller.flows()[at].cwnd.as_f64());
     }
 }
 
