@@ -271,7 +271,7 @@ class Inspection:
         self._text = text
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON of ``anabranch inspect --json``."""
+        """Contents of the JSON of ``anabranch inspect --json``: without format, version and build."""
         return self._document
 
     @property

@@ -55,7 +55,7 @@ impl Sweep {
 
 #[pymethods]
 impl Sweep {
-    /// The JSON of `anabranch sweep --summary --json`, without version and build of who reads it.
+    /// Contents of the JSON of `anabranch sweep --summary --json`: without format, version and build.
     fn json(&self, py: Python<'_>) -> PyResult<String> {
         serde_json::to_string(self.summary(py)?).map_err(error::bug)
     }

@@ -64,7 +64,7 @@ pub enum Command {
     Fetch(crate::fetch::FetchArgs),
     /// Add MPTCP to programs without it: in front of a TCP service, or behind SOCKS5 and HTTP CONNECT.
     Proxy(crate::proxy::ProxyArgs),
-    /// Print the JSON schema of scenario files.
+    /// Print the JSON schema of scenario files, or of what a command writes.
     Schema(SchemaArgs),
     /// Print a completion script for a shell.
     Completions(crate::completion::CompletionsArgs),
@@ -240,11 +240,19 @@ pub struct ListArgs {
     pub json: bool,
 }
 
-/// Arguments of `schema`: none.
+/// Arguments of `schema`.
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "Examples:
-  anabranch schema > scenario.schema.json")]
-pub struct SchemaArgs {}
+  anabranch schema > scenario.schema.json
+  anabranch schema leaderboard > leaderboard.schema.json
+  anabranch schema --list")]
+pub struct SchemaArgs {
+    /// Format of JSON that a command writes, the `format` of its document; that of scenario files unless given.
+    pub format: Option<String>,
+    /// List the formats with their versions and the commands that write them.
+    #[arg(long, conflicts_with = "format")]
+    pub list: bool,
+}
 
 /// Kinds of entries.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]

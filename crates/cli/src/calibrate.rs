@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::output;
 use anabranch_calibrate::{Case, Settings, calibrate, suite, witnesses};
 use anabranch_host::{Inside, Outcome, supervise};
+use anabranch_lab::format::CALIBRATION;
 use anabranch_policy::Catalogue;
 use clap::Args;
 use std::io::{self, Write};
@@ -125,12 +126,12 @@ fn calibrate_all(cases: &[Case], args: &CalibrateArgs) -> Result<(), Failure> {
     });
     bar.finish_and_clear();
     let result = result.map_err(Failure::calibrating)?;
-    let json = serde_json::to_string_pretty(&result).map_err(|error| Failure::writing("JSON", error))?;
+    let json = output::document(&CALIBRATION, &result)?;
     if let Some(path) = &args.output {
-        output::write(path, format!("{json}\n").as_bytes())?;
+        output::write(path, json.as_bytes())?;
     }
     match args.json {
-        true => output::print(&format!("{json}\n")),
+        true => output::print(&json),
         false => output::print(&anabranch_report::calibration(&result)),
     }
 }

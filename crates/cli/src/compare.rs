@@ -4,6 +4,7 @@ use crate::args::{Common, CompareArgs};
 use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::compare::Plan;
+use anabranch_lab::format::PAIRWISE;
 use anabranch_lab::pairwise::Tournament;
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
@@ -74,8 +75,7 @@ pub fn pairwise(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Fa
     bar.finish_and_clear();
     let standings = standings?;
     if *json {
-        let json = serde_json::to_string_pretty(&standings).map_err(|error| Failure::writing("JSON", error))?;
-        return output::print(&format!("{json}\n"));
+        return output::print(&output::document(&PAIRWISE, &standings)?);
     }
     output::print(&anabranch_report::pairwise(&standings, output::width()))
 }

@@ -3,12 +3,15 @@
 mod destination;
 mod result;
 
+pub use result::Transfer;
+
 use crate::failure::Failure;
 use crate::output;
 use crate::path_memory::{KeptMemory, MemoryOption};
 use crate::wire_device::{Diverted, prepare};
 use crate::wire_options::{WireOptions, addresses, size, span};
 use anabranch_host::{Caught, Driver, Reactor};
+use anabranch_lab::format::TRANSFER;
 use anabranch_policy::Catalogue;
 use anabranch_service::{
     Fetch, FetchError, FetchLimits, Journal, Outcome, Progress, Target, TargetError, Upload, Watch, WriterSink,
@@ -158,7 +161,7 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
     };
     let counters = errand.driver.as_mut().map(|driver| driver.endpoint().counters().clone()).unwrap_or_default();
     if args.json {
-        output::print(&format!("{:#}\n", result::json(&about, &outcome, &counters)))?;
+        output::print(&output::json(&TRANSFER, &result::Transfer::of(&about, &outcome, &counters))?)?;
     }
     saved?;
     result::failure(&about, &outcome)?;

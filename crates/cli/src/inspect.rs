@@ -4,6 +4,7 @@ use crate::args::InspectArgs;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_inspect::Limits;
+use anabranch_lab::format::INSPECTION;
 
 /// Analyses captures and prints what happened in them.
 pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
@@ -25,7 +26,7 @@ pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
         }
     }
     if args.json {
-        output::print(&output::json(&report)?)?;
+        output::print(&output::json(&INSPECTION, &report)?)?;
     } else {
         output::print(&anabranch_report::inspection(&report))?;
     }

@@ -32,6 +32,7 @@ mod path_memory;
 mod proxy;
 mod rank;
 mod run;
+mod schema;
 mod script;
 mod serve;
 mod study;
@@ -104,7 +105,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Serve(args) => serve::serve(catalogue, &args),
         Command::Fetch(args) => fetch::fetch(catalogue, &args),
         Command::Proxy(args) => proxy::proxy(catalogue, &args),
-        Command::Schema(_) => output::print(&format!("{}\n", anabranch_scenario::schema(catalogue))),
+        Command::Schema(args) => schema::schema(catalogue, &args),
         Command::Completions(args) => completion::completions(&args),
         Command::Man(args) => man::man(&args),
     }

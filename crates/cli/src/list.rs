@@ -4,6 +4,7 @@ use crate::args::{ListArgs, What};
 use crate::failure::Failure;
 use crate::{documentation, output};
 use anabranch_engine::Profile;
+use anabranch_lab::format::LIST;
 use anabranch_paths::{MIDDLEBOXES, MiddleboxInfo};
 use anabranch_policy::registry::{Domain, Entry, Kind, Parameter, Value};
 use anabranch_policy::{Catalogue, Table};
@@ -12,11 +13,12 @@ use anabranch_scenario::Scenario;
 use anabranch_scenario::shipped::SHIPPED;
 use anabranch_study::study::Study;
 use anabranch_units::nearest;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use std::sync::Arc;
 
 /// One entry of a list.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Item {
     name: String,
     about: String,
@@ -30,24 +32,40 @@ struct Item {
 }
 
 /// One parameter of a policy.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Parameter")]
 struct ParameterItem {
     name: &'static str,
     about: &'static str,
     unit: &'static str,
+    #[schemars(schema_with = "scalar")]
     default: serde_json::Value,
     accepted: String,
+}
+
+/// Returns the schema of a default: parameters are numbers, flags or names.
+fn scalar(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["number", "boolean", "string"] })
+}
+
+/// Contents of the JSON of a list.
+#[derive(Serialize, JsonSchema)]
+pub struct List<'a> {
+    entries: &'a [Item],
 }
 
 /// Prints a list, or one entry of it with its documentation.
 pub fn list(catalogue: &Arc<Catalogue>, args: &ListArgs) -> Result<(), Failure> {
     let items = items(catalogue, args.what)?;
     let text = match &args.name {
-        None if args.json => shown(true, &without_documentation(items), |_| String::new())?,
+        None if args.json => output::json(&LIST, &List { entries: &without_documentation(items) })?,
         None => text(&items, output::width()),
         Some(name) => {
             let item = items.iter().find(|item| item.name == *name).ok_or_else(|| unknown(name, &items))?;
-            shown(args.json, item, |item| in_full(item, output::width()))?
+            match args.json {
+                true => output::json(&LIST, &List { entries: std::slice::from_ref(item) })?,
+                false => in_full(item, output::width()),
+            }
         }
     };
     output::print(&text)
@@ -71,13 +89,6 @@ fn items(catalogue: &Arc<Catalogue>, list: What) -> Result<Vec<Item>, Failure> {
         What::Scenarios => scenarios(catalogue)?,
         What::Studies => studies()?,
     })
-}
-
-fn shown<T: Serialize>(json: bool, what: &T, text: impl Fn(&T) -> String) -> Result<String, Failure> {
-    match json {
-        true => Ok(serde_json::to_string_pretty(what).map_err(|error| Failure::writing("JSON", error))? + "\n"),
-        false => Ok(text(what)),
-    }
 }
 
 fn without_documentation(items: Vec<Item>) -> Vec<Item> {

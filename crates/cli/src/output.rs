@@ -1,6 +1,7 @@
 //! Standard output, files and the progress bar.
 
 use crate::failure::Failure;
+use anabranch_lab::format::{Format, made};
 use anabranch_lab::{Journal, UNKNOWN_BUILD, VERSION};
 use anabranch_report::file::{directory_of, put};
 use anabranch_scenario::in_shell;
@@ -139,18 +140,15 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     put(path, &mut &*bytes, 0o600)
 }
 
-/// Results as JSON, with the version and the build that made them in front.
-pub fn json(results: &impl Serialize) -> Result<String, Failure> {
-    let made = Made { version: VERSION, build: anabranch_lab::build(), results };
-    Ok(serde_json::to_string_pretty(&made).map_err(|error| Failure::writing("JSON", error))? + "\n")
+/// Results as JSON, with their format and the version and build that made them in front.
+pub fn json(format: &'static Format, results: &impl Serialize) -> Result<String, Failure> {
+    document(format, &made(results))
 }
 
-#[derive(Serialize)]
-struct Made<'a, T> {
-    version: &'static str,
-    build: &'static str,
-    #[serde(flatten)]
-    results: &'a T,
+/// Results that name version and build themselves, as JSON with their format in front.
+pub fn document(format: &'static Format, results: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(&format.document(results));
+    Ok(text.map_err(|error| Failure::writing("JSON", error))? + "\n")
 }
 
 /// The command line again, as a shell takes it.

@@ -4,6 +4,7 @@ use crate::args::{Results, What};
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
+use anabranch_lab::format::{ADVERSARY, LEADERBOARD};
 use anabranch_lab::{VERSION, version_with_build};
 use anabranch_policy::Catalogue;
 use anabranch_report::Sheet;
@@ -11,6 +12,7 @@ use anabranch_report::html::{Page, page};
 use anabranch_scenario::split_policies;
 use anabranch_study::rank::{Condition, FROZEN, Find, Hunt, Leaderboard, League, RankError};
 use clap::Args as ClapArgs;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -191,7 +193,7 @@ fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
         output::write(path, page(&made).as_bytes())?;
     }
     if args.results.json {
-        return output::print(&output::json(&Drawn { seed, count, board: &board })?);
+        return output::print(&output::json(&LEADERBOARD, &Drawn { seed, count, board: &board })?);
     }
     let made = format!(
         "anabranch {}: {} schedulers over conditions 0 to {} of seed {seed}",
@@ -203,8 +205,8 @@ fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
 }
 
 /// A leaderboard with what its conditions are drawn from.
-#[derive(Serialize)]
-struct Drawn<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct Drawn<'a> {
     seed: u64,
     count: u32,
     #[serde(flatten)]
@@ -244,7 +246,7 @@ fn against(catalogue: &Arc<Catalogue>, args: &RankArgs, target: &str) -> Result<
         write(&finds.iter().map(|find| find.condition.clone()).collect::<Vec<_>>(), directory)?;
     }
     if args.results.json {
-        return output::print(&output::json(&Found::of(&hunt, &finds))?);
+        return output::print(&output::json(&ADVERSARY, &Found::of(&hunt, &finds))?);
     }
     let made = format!(
         "anabranch {VERSION}: {} conditions tried against {target}, a third of them drawn from seed {seed}",
@@ -255,8 +257,8 @@ fn against(catalogue: &Arc<Catalogue>, args: &RankArgs, target: &str) -> Result<
 }
 
 /// Result of a hunt.
-#[derive(Serialize)]
-struct Found<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct Found<'a> {
     against: &'a str,
     others: &'a [String],
     seed: u64,
@@ -264,7 +266,8 @@ struct Found<'a> {
     found: Vec<FoundOne<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Find")]
 struct FoundOne<'a> {
     from: String,
     tries: usize,

@@ -3,10 +3,12 @@
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::output;
+use anabranch_lab::format::PACKET_EVENTS;
 use anabranch_lab::{Keep, Run};
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
 use anabranch_report::{Header, Sheet, run_rows};
+use serde_json::json;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -55,11 +57,12 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
     output::print(&anabranch_report::runs(&header, scenario.measure, &runs))
 }
 
-/// One line per packet event; a line of its own before each repetition.
+/// One line per packet event; a line with format and seed before each repetition.
 fn events(runs: &[Run]) -> String {
     let mut text = String::new();
     for run in runs {
-        writeln!(text, r#"{{"seed":{}}}"#, run.measured.seed).expect("writing to a String cannot fail");
+        let head = json!(PACKET_EVENTS.document(json!({ "seed": run.measured.seed })));
+        writeln!(text, "{head}").expect("writing to a String cannot fail");
         for event in run.outcome.events.iter().flatten() {
             writeln!(text, "{event}").expect("writing to a String cannot fail");
         }

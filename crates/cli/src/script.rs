@@ -3,9 +3,11 @@
 use crate::args::ScriptArgs;
 use crate::failure::Failure;
 use crate::output;
+use anabranch_lab::format::SCRIPTS;
 use anabranch_script::{Passed, ScriptError, run_file};
 use miette::Report;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Runs every script and says of each whether it holds.
@@ -25,9 +27,8 @@ pub fn script(args: &ScriptArgs) -> Result<(), Failure> {
     let refused = results.iter().any(|(_, result)| result.as_ref().is_err_and(ScriptError::is_refused));
     let mut text = String::new();
     if args.json {
-        let scripts: Vec<Value> = results.iter().map(|(path, result)| row(path, result)).collect();
-        let all = json!({ "scripts": scripts, "passed": files.len() - failed, "failed": failed });
-        text = output::json(&all)?;
+        let scripts = results.iter().map(|(path, result)| row(path, result)).collect();
+        text = output::json(&SCRIPTS, &Scripts { scripts, passed: files.len() - failed, failed })?;
     } else {
         for (path, result) in &results {
             match result {
@@ -55,22 +56,59 @@ fn shown(error: &ScriptError) -> String {
     }
 }
 
-fn row(path: &Path, result: &Result<Passed, ScriptError>) -> Value {
-    let script = path.display().to_string();
-    match result {
-        Ok(Passed { statements, injected, expected }) => json!({
-            "script": script, "result": "ok",
-            "statements": statements, "injected": injected, "expected": expected,
-        }),
-        Err(error) => match error.failed() {
-            Some(failed) => json!({
-                "script": script, "result": "failed", "place": failed.place, "problem": failed.problem,
-                "expected": failed.expected, "got": failed.got,
-                "differences": failed.differences, "before": failed.around,
-            }),
-            None => json!({ "script": script, "result": "refused", "problem": error.to_string() }),
+/// Contents of the JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct Scripts {
+    scripts: Vec<Row>,
+    passed: usize,
+    failed: usize,
+}
+
+/// A script with its result.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Script")]
+struct Row {
+    script: String,
+    #[serde(flatten)]
+    result: ScriptResult,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "result", rename_all = "kebab-case")]
+enum ScriptResult {
+    /// The script holds.
+    Ok { statements: u64, injected: u64, expected: u64 },
+    /// A statement does not hold.
+    Failed {
+        place: String,
+        problem: String,
+        expected: Option<String>,
+        got: Option<String>,
+        differences: Vec<String>,
+        before: Vec<String>,
+    },
+    /// It is no script.
+    Refused { problem: String },
+}
+
+fn row(path: &Path, result: &Result<Passed, ScriptError>) -> Row {
+    let result = match result {
+        Ok(Passed { statements, injected, expected }) => {
+            ScriptResult::Ok { statements: *statements, injected: *injected, expected: *expected }
+        }
+        Err(error) => match error.failed().cloned() {
+            Some(failed) => ScriptResult::Failed {
+                place: failed.place,
+                problem: failed.problem,
+                expected: failed.expected,
+                got: failed.got,
+                differences: failed.differences,
+                before: failed.around,
+            },
+            None => ScriptResult::Refused { problem: error.to_string() },
         },
-    }
+    };
+    Row { script: path.display().to_string(), result }
 }
 
 /// The file itself, or every `*.script` below a folder, in the order of names.

@@ -7,11 +7,14 @@ use crate::wire_options::{WireOptions, addresses, size, span};
 use anabranch_engine::path_use::PathUse;
 use anabranch_host::testbed::notify_ready;
 use anabranch_host::{Caught, Reactor};
+use anabranch_lab::format::SERVICE;
 use anabranch_policy::Catalogue;
-use anabranch_service::{CounterReport, Root, Server, ServerLimits, Service, Site};
+use anabranch_scenario::Chosen;
+use anabranch_service::{CounterReport, Root, Server, ServerLimits, Service, Site, Totals};
 use anabranch_units::{Bytes, Duration};
 use clap::Args as ClapArgs;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -148,12 +151,10 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     };
     let remarks = path_use.remarks();
     if args.json {
-        let result = json!({
-            "version": anabranch_lab::VERSION, "build": anabranch_lab::build(), "policies": chosen, "listen": listen,
-            "totals": totals, "counters": counters,
-            "remarks": remarks,
-        });
-        return output::print(&format!("{result:#}\n"));
+        return output::print(&output::json(
+            &SERVICE,
+            &Served { policies: chosen, listen, totals, counters, remarks },
+        )?);
     }
     let _ = writeln!(
         std::io::stderr(),
@@ -169,6 +170,16 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
         let _ = writeln!(std::io::stderr(), "  note: {remark}");
     }
     Ok(())
+}
+
+/// Contents of the JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct Served {
+    policies: Chosen,
+    listen: Vec<IpAddr>,
+    totals: Totals,
+    counters: CounterReport,
+    remarks: Vec<String>,
 }
 
 fn described(listen: &[IpAddr], port: u16, service: &Service) -> String {

@@ -5,6 +5,7 @@ use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::Journal;
+use anabranch_lab::format::{STUDIES, STUDY, STUDY_LIST};
 use anabranch_policy::Catalogue;
 use anabranch_report::Sheet;
 use anabranch_report::html::{Page, page};
@@ -12,6 +13,8 @@ use anabranch_scenario::in_shell;
 use anabranch_study::study::{PAPERS, Prepared, Provenance, Study, StudyResult};
 use clap::Args as ClapArgs;
 use indicatif::ProgressBar;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -93,8 +96,7 @@ pub fn study(catalogue: &Arc<Catalogue>, args: &StudyArgs) -> Result<(), Failure
         output::write(path, anabranch_report::reproduction(&results, &command(args), args.all).as_bytes())?;
     }
     if args.json {
-        let json = serde_json::to_string_pretty(&results).map_err(|error| Failure::writing("JSON", error))?;
-        return output::print(&format!("{json}\n"));
+        return output::print(&output::json(&STUDIES, &Studies { studies: &results })?);
     }
     output::print(&words(args, &results))
 }
@@ -125,20 +127,38 @@ fn one(
     let sheet = Sheet::of_study(&result, &rows);
     file(args, &name, "csv", &sheet.csv().map_err(|error| Failure::writing("CSV", error))?)?;
     file(args, &name, "parquet", &sheet.parquet().map_err(|error| Failure::writing("Parquet", error))?)?;
-    file(args, &name, "json", &json(&result)?)?;
+    file(args, &name, "json", output::document(&STUDY, &result)?.as_bytes())?;
     if args.sensitivity {
         let progress = |more: usize, what: &str| {
             bar.inc_length(more as u64);
             bar.set_message(format!(" ({name}, {what})"));
         };
         study.search(&mut result, journal, jobs, &progress, &|| bar.inc(1)).map_err(Failure::study)?;
-        file(args, &name, "json", &json(&result)?)?;
+        file(args, &name, "json", output::document(&STUDY, &result)?.as_bytes())?;
     }
     Ok(result)
 }
 
-fn json(result: &StudyResult) -> Result<Vec<u8>, Failure> {
-    serde_json::to_vec_pretty(result).map_err(|error| Failure::writing("JSON", error))
+/// Contents of the JSON of several studies.
+#[derive(Serialize, JsonSchema)]
+pub struct Studies<'a> {
+    studies: &'a [StudyResult],
+}
+
+/// Contents of the JSON of `--list`.
+#[derive(Serialize, JsonSchema)]
+pub struct StudyList<'a> {
+    studies: Vec<Listed<'a>>,
+}
+
+/// A study in a list.
+#[derive(Serialize, JsonSchema)]
+struct Listed<'a> {
+    name: &'a str,
+    paper: &'a str,
+    figure: &'a str,
+    title: &'a str,
+    statements: usize,
 }
 
 /// Writes one of the files of a study.
@@ -212,15 +232,8 @@ fn list(args: &StudyArgs) -> Result<(), Failure> {
     };
     let studies = names.iter().map(|name| Study::load(name)).collect::<Result<Vec<_>, _>>()?;
     if args.json {
-        let entry = |study: &Study| {
-            serde_json::json!({
-                "name": study.name, "paper": study.paper(), "figure": study.figure(),
-                "title": study.title(), "statements": study.statements().count(),
-            })
-        };
-        let all: Vec<serde_json::Value> = studies.iter().map(entry).collect();
-        let json = serde_json::to_string_pretty(&all).map_err(|error| Failure::writing("JSON", error))?;
-        return output::print(&format!("{json}\n"));
+        let list = StudyList { studies: studies.iter().map(listed).collect() };
+        return output::print(&output::json(&STUDY_LIST, &list)?);
     }
     let mut text = String::new();
     for paper in PAPERS {
@@ -236,6 +249,16 @@ fn list(args: &StudyArgs) -> Result<(), Failure> {
         text.push('\n');
     }
     output::print(&text)
+}
+
+fn listed(study: &Study) -> Listed<'_> {
+    Listed {
+        name: &study.name,
+        paper: study.paper(),
+        figure: study.figure(),
+        title: study.title(),
+        statements: study.statements().count(),
+    }
 }
 
 fn words(args: &StudyArgs, results: &[StudyResult]) -> String {

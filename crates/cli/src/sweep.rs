@@ -3,6 +3,7 @@
 use crate::args::Results;
 use crate::failure::Failure;
 use crate::output;
+use anabranch_lab::format::SWEEP;
 use anabranch_policy::Catalogue;
 use anabranch_report::Rows;
 use anabranch_report::html::{Page, page};
@@ -145,7 +146,7 @@ fn show(store: &Store, manifest: &Manifest, args: &SweepArgs) -> Result<(), Fail
         output::write(path, page(&made).as_bytes())?;
     }
     match args.results.json {
-        true => output::print(&output::json(&summary)?)?,
+        true => output::print(&output::json(&SWEEP, &summary)?)?,
         false => output::print(&anabranch_report::sweep(&summary, output::width()))?,
     }
     match summary.failed.first() {

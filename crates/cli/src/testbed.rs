@@ -1,7 +1,10 @@
 //! `anabranch testbed`: an unmodified program behind a scenario's paths, in real time.
 
+mod json;
 mod kernel;
 mod report;
+
+pub use json::TestbedRun;
 
 use crate::args::What;
 use crate::completion::Names;
@@ -13,6 +16,7 @@ use anabranch_host::testbed::{
     TestbedOptions, exit_code, show_hosts, signal,
 };
 use anabranch_host::{Inside, IsolationError, Outcome, Received, supervise};
+use anabranch_lab::format::TESTBED;
 use anabranch_policy::Catalogue;
 use anabranch_scenario::Scenario;
 use anabranch_units::quantity;
@@ -269,8 +273,8 @@ fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (F
     // Fails if standard error is closed; the command's status matters more.
     let _ = io::stderr().lock().write_all(report::text(&about, &ending, &result).as_bytes());
     if let Some(path) = &args.json {
-        let json = report::json(&about, &ending, &result).map_err(failed)?;
-        output::write(path, json.as_bytes()).map_err(|failure| (failure, TESTBED_FAILED))?;
+        let json = output::json(&TESTBED, &TestbedRun::of(&about, &ending, &result));
+        json.and_then(|json| output::write(path, json.as_bytes())).map_err(|failure| (failure, TESTBED_FAILED))?;
     }
     inside.end_all();
     Ok(code)

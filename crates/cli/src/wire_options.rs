@@ -5,13 +5,15 @@ use crate::completion::Names;
 use crate::failure::Failure;
 use anabranch_engine::{Config, LocalAddress, Policies, Profile};
 use anabranch_host::{Interface, Tun};
+use anabranch_lab::format::CONNECTION_EVENTS;
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Chosen, named, named_ack_path};
 use anabranch_service::Journal;
 use anabranch_units::{Bytes, Duration, nearest, quantity};
 use clap::Args as ClapArgs;
+use serde_json::json;
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -171,12 +173,17 @@ impl WireOptions {
     pub fn journal(&self) -> Result<Journal, Failure> {
         match &self.events {
             None => Ok(Journal::none()),
-            Some(path) if path == Path::new("-") => Ok(Journal::to(Box::new(io::stdout()))),
-            Some(path) => {
-                let file = File::create(path).map_err(|error| Failure::writing_to(path, &error))?;
-                Ok(Journal::to(Box::new(file)))
-            }
+            Some(path) if path == Path::new("-") => self.begun(Box::new(io::stdout())),
+            Some(path) => self.begun(Box::new(File::create(path).map_err(|error| Failure::writing_to(path, &error))?)),
         }
+    }
+
+    /// Begins the events with their format.
+    fn begun(&self, mut out: Box<dyn Write + Send>) -> Result<Journal, Failure> {
+        let line = json!(CONNECTION_EVENTS.document(json!({})));
+        let written = writeln!(out, "{line}").and_then(|()| out.flush());
+        written.map_err(|error| self.events_lost(&error))?;
+        Ok(Journal::to(out))
     }
 
     /// `--events` that could not be written to the end.

@@ -317,7 +317,7 @@ fn lists_and_schema() {
         "scenarios",
     ] {
         let items: serde_json::Value = serde_json::from_str(&succeed(&here, &["list", what, "--json"])).unwrap();
-        let items = items.as_array().unwrap();
+        let items = items["entries"].as_array().unwrap();
         let text = succeed(&here, &["list", what]);
         assert!(!items.is_empty(), "{what}");
         for item in items {
@@ -339,13 +339,13 @@ fn every_policy_is_explained() {
     let here = directory("explained");
     for what in ["schedulers", "congestion", "windows", "ack-paths", "reinjection", "first-paths"] {
         let items: serde_json::Value = serde_json::from_str(&succeed(&here, &["list", what, "--json"])).unwrap();
-        for item in items.as_array().unwrap() {
+        for item in items["entries"].as_array().unwrap() {
             let name = item["name"].as_str().unwrap();
             assert!(item.get("documentation").is_none(), "a list is short");
             let text = succeed(&here, &["list", what, name]);
             let json = succeed(&here, &["list", what, name, "--json"]);
             let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-            let first = json["documentation"].as_str().unwrap().split_whitespace().next().unwrap();
+            let first = json["entries"][0]["documentation"].as_str().unwrap().split_whitespace().next().unwrap();
             assert!(text.starts_with(name) && text.contains(first), "{text}");
             for parameter in item["parameters"].as_array().into_iter().flatten() {
                 assert!(text.contains(&format!("\n  {} = ", parameter["name"].as_str().unwrap())), "{text}");

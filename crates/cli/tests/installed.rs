@@ -29,7 +29,7 @@ fn in_bash(words: &[&str]) -> Vec<String> {
 /// Names that `anabranch list` has.
 fn listed(what: &str) -> Vec<String> {
     let items: serde_json::Value = serde_json::from_str(&succeed(Path::new("."), &["list", what, "--json"])).unwrap();
-    items.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+    items["entries"].as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]

@@ -125,7 +125,8 @@ set = ["run.primary=b"]
     let arguments = ["study", "mine.toml", "--sensitivity", "--jobs", "1", "--json"];
     let whole = succeed(&directory, &arguments);
     let json: serde_json::Value = serde_json::from_str(&whole).unwrap();
-    let statement = json[0]["statements"].as_array().unwrap().iter().find(|it| it["text"] == "nobody takes a minute");
+    let statement =
+        json["studies"][0]["statements"].as_array().unwrap().iter().find(|it| it["text"] == "nobody takes a minute");
     let search = &statement.unwrap()["search"];
     assert_eq!((search["possible"].as_u64(), search["tried"].as_array().map(Vec::len)), (Some(3), Some(3)));
     assert_eq!(search["tried"][2]["names"].as_array().map(Vec::len), Some(2));

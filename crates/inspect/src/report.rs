@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 /// Everything that was found.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct Report {
     /// The files, in the order in which they were named.
     pub files: Vec<FileReport>,
@@ -17,7 +17,7 @@ pub struct Report {
 }
 
 /// One file.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct FileReport {
     /// Its name as given.
     pub name: String,
@@ -34,7 +34,7 @@ pub struct FileReport {
 }
 
 /// All files together.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct CaptureReport {
     /// The first packet, in nanoseconds since 1970.
     pub start_unix_ns: Option<u64>,
@@ -52,7 +52,7 @@ pub struct CaptureReport {
 
 /// One MPTCP connection. Where there are two of something, the first belongs to the side that opened the connection, if
 /// `opener_known`, else to the side that was seen first.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct ConnectionReport {
     /// Number, from 1.
     pub number: usize,
@@ -92,7 +92,7 @@ pub struct ConnectionReport {
 }
 
 /// Key of one side, as far as it is known.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct KeyReport {
     /// Hexadecimal.
     pub key: Option<String>,
@@ -103,7 +103,7 @@ pub struct KeyReport {
 }
 
 /// MPTCP was given up.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct FallbackReport {
     /// `SYN`, `SYN/ACK`, `third ACK`, `first data`, `data`.
     pub step: &'static str,
@@ -112,7 +112,7 @@ pub struct FallbackReport {
 }
 
 /// A SYN that asked for the connection on another path and came second.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct AttemptReport {
     /// Address and port of the client, then of the server.
     pub endpoints: [String; 2],
@@ -125,7 +125,7 @@ pub struct AttemptReport {
 }
 
 /// One subflow.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct SubflowReport {
     /// Number, from 0.
     pub number: u32,
@@ -160,7 +160,7 @@ pub struct SubflowReport {
 }
 
 /// Round-trip times.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct RttReport {
     /// True if they span the whole path, because the packets were captured at both ends; else the way from the capture
     /// to the peer and back.
@@ -174,7 +174,7 @@ pub struct RttReport {
 }
 
 /// Traffic of one side on one subflow.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct SubflowDirectionReport {
     /// All packets.
     pub packets: u64,
@@ -221,7 +221,7 @@ pub struct SubflowDirectionReport {
 }
 
 /// End of a subflow by one side.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct EndReport {
     /// `FIN` or `RST`.
     pub kind: &'static str,
@@ -238,7 +238,7 @@ pub struct EndReport {
 }
 
 /// Data of one side at the data level.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct DirectionReport {
     /// Index into `sides`.
     pub from: usize,
@@ -281,7 +281,7 @@ pub struct DirectionReport {
 }
 
 /// A stretch of missing bytes.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct GapReport {
     /// Time at which later bytes came.
     pub at_s: f64,
@@ -298,7 +298,7 @@ pub struct GapReport {
 }
 
 /// Bytes carried twice.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct ReinjectionReport {
     /// The subflow that carried them first; absent if it is too long ago.
     pub first_on: Option<u32>,
@@ -315,7 +315,7 @@ pub struct ReinjectionReport {
 }
 
 /// A signal.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct SignalReport {
     /// Time at which it first passed.
     pub at_s: f64,
@@ -334,7 +334,7 @@ pub struct SignalReport {
 }
 
 /// A TCP connection that is no subflow.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
 pub struct PlainReport {
     /// Address and port of the two sides; the first sent the SYN, if that is known.
     pub endpoints: [String; 2],

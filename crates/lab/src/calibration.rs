@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::time::Duration;
 
 /// Results of all runs of a calibration.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Calibration {
     /// Version of this program.
     pub version: &'static str,
@@ -22,7 +22,7 @@ pub struct Calibration {
 }
 
 /// Results for one network, one file, series of bursts or page, and one protocol.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Row {
     /// Network and file.
     pub case: String,
@@ -42,7 +42,7 @@ pub struct Row {
 }
 
 /// Protocol that carries the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// Plain TCP over the first path.
@@ -52,7 +52,7 @@ pub enum Protocol {
 }
 
 /// The runs of one world.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Samples {
     /// Completion time in seconds of each seed: for bursts the mean, for a page its load time; `None` where a run
     /// failed.

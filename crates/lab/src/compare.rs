@@ -71,7 +71,7 @@ pub struct Group {
 ///
 /// The true time of a run in which transfers did not complete is at least the measured time (it is *censored*). A mean
 /// with such a run is a lower bound: it enters no difference and no sum.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Summary {
     /// Measure that ranks.
     pub measure: &'static str,
@@ -94,7 +94,7 @@ pub struct Summary {
 }
 
 /// Results of a scheduler; means over the repetitions.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Ranked {
     /// Rank, from 1 for the best.
     pub rank: usize,
@@ -129,7 +129,7 @@ pub struct Ranked {
 }
 
 /// Results of plain TCP on one path.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Single {
     /// Name of the path.
     pub path: String,
@@ -142,7 +142,7 @@ pub struct Single {
 }
 
 /// Baseline for the results.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Baseline {
     /// Name of the path, or of all paths together.
     pub name: String,

@@ -9,7 +9,10 @@ use anabranch_engine::statistics::Tables;
 use anabranch_engine::{ConnectionStats, Counters, SubflowStats};
 use anabranch_sim::ConnectionOutcome;
 use anabranch_units::statistic::{self, End, Statistic, Tally, Value};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Statistics of the engine in a run, by column.
@@ -129,6 +132,35 @@ impl Counted {
     pub(crate) fn with<const N: usize>(mut self, values: [(&str, Value); N]) -> Counted {
         self.0.extend(values.map(|(column, value)| (column.to_owned(), value)));
         self
+    }
+}
+
+impl JsonSchema for Counted {
+    fn schema_name() -> Cow<'static, str> {
+        "Counted".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let columns = columns(Tables::ENGINE);
+        let property = |column: &Column| {
+            let mut property = match column.kind {
+                Kind::Flag => json!({ "type": "boolean" }),
+                // Null for a peak that was never set.
+                Kind::Count => json!({ "type": ["integer", "null"], "minimum": 0 }),
+                Kind::Number => json!({ "type": "number" }),
+                Kind::Text => json!({ "type": "object", "additionalProperties": { "type": "integer", "minimum": 0 } }),
+            };
+            let unit = if column.unit.is_empty() { String::new() } else { format!(" [{}]", column.unit) };
+            property["description"] = format!("{}{unit}", column.about).into();
+            (column.name.clone(), property)
+        };
+        let properties: Map<_, _> = columns.iter().map(property).collect();
+        let required: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+        let mut schema = Schema::default();
+        schema.insert("type".to_owned(), "object".into());
+        schema.insert("properties".to_owned(), properties.into());
+        schema.insert("required".to_owned(), json!(required));
+        schema
     }
 }
 

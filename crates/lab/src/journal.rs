@@ -3,9 +3,11 @@
 //! A file has one line of JSON for each run, written when the run ends. An interrupted write loses only its own line.
 //! The digest of the scenario, the seed and the build identify a run: results of another build are ignored.
 
+use crate::format::RUN_JOURNAL;
 use crate::run::{Keep, run};
 use crate::{Measured, RunError};
 use anabranch_scenario::Scenario;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -25,10 +27,20 @@ struct Inner {
     runs: HashMap<(String, u64), Measured>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Line<M> {
+/// A line of the file.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct JournalLine<M> {
+    /// Name of the format; empty in lines from before formats had names.
+    #[serde(default)]
+    format: String,
+    /// Version of the format.
+    #[serde(default)]
+    format_version: u64,
+    /// Version and build of the program that made the run.
     build: String,
+    /// Digest of the scenario.
     digest: String,
+    /// The run.
     measured: M,
 }
 
@@ -49,6 +61,17 @@ pub enum JournalError {
     Busy {
         /// Path of the file.
         path: PathBuf,
+    },
+    /// A line has a format that this program does not read.
+    #[error("{} line {line} cannot be read: {problem}", path.display())]
+    #[diagnostic(help("use the program that wrote it, or name another directory with --out"))]
+    Format {
+        /// Path of the file.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: usize,
+        /// Format of the line, and the one that is known.
+        problem: String,
     },
     /// A line is not a record of a run.
     #[error("{} line {line} is no record of a run: {error}", path.display())]
@@ -119,10 +142,18 @@ impl Journal {
             whole += read as u64;
             number += 1;
             let refuse = |error| JournalError::Line { path: path.to_owned(), line: number, error };
-            let record: Line<&serde_json::value::RawValue> = match serde_json::from_slice::<Line<_>>(&line) {
-                Ok(record) => record,
-                Err(error) => return Err(refuse(error)),
-            };
+            let record: JournalLine<&serde_json::value::RawValue> =
+                match serde_json::from_slice::<JournalLine<_>>(&line) {
+                    Ok(record) => record,
+                    Err(error) => return Err(refuse(error)),
+                };
+            // A program from before formats had names has another build.
+            if record.format.is_empty() {
+                continue;
+            }
+            if let Some(problem) = RUN_JOURNAL.problem(&record.format, record.format_version) {
+                return Err(JournalError::Format { path: path.to_owned(), line: number, problem });
+            }
             if record.build == build {
                 let measured: Measured = serde_json::from_str(record.measured.get()).map_err(refuse)?;
                 runs.insert((record.digest, measured.seed), measured);
@@ -155,7 +186,13 @@ impl Journal {
     pub fn put(&self, digest: &str, measured: Measured) -> Result<(), JournalError> {
         let mut inner = self.inner();
         if let Some((path, file)) = &mut inner.file {
-            let record = Line { build: self.build.clone(), digest: digest.to_owned(), measured: &measured };
+            let record = JournalLine {
+                format: RUN_JOURNAL.name.to_owned(),
+                format_version: RUN_JOURNAL.version.into(),
+                build: self.build.clone(),
+                digest: digest.to_owned(),
+                measured: &measured,
+            };
             let mut line = serde_json::to_vec(&record).expect("numbers and texts have a form in JSON");
             line.push(b'\n');
             // One write: a line is whole or, at the end of the file, cut short.
@@ -221,5 +258,19 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let error = Journal::open(&path, "build").err().unwrap().to_string();
         assert!(error.contains("line 2 is no record of a run"), "{error}");
+    }
+
+    #[test]
+    fn a_line_of_an_unknown_version_is_refused_and_one_without_a_format_is_passed_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("runs.jsonl");
+        Journal::open(&path, "build").unwrap().put("a", run(1)).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace("\"format_version\":1", "\"format_version\":7")).unwrap();
+        let error = Journal::open(&path, "build").err().unwrap().to_string();
+        let said = "line 1 cannot be read: its format is run-journal 7, and this program reads run-journal 1";
+        assert!(error.ends_with(said), "{error}");
+        std::fs::write(&path, text.replace("\"format\":\"run-journal\",\"format_version\":1,", "")).unwrap();
+        assert!(!Journal::open(&path, "build").unwrap().has("a", 1));
     }
 }

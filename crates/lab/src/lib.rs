@@ -14,6 +14,7 @@ pub mod calibration;
 pub mod columnar;
 pub mod compare;
 mod counted;
+pub mod format;
 mod journal;
 mod measured;
 pub mod pairwise;
@@ -27,7 +28,7 @@ pub mod timeline;
 
 pub use asked::Answer;
 pub use counted::Counted;
-pub use journal::{Journal, JournalError, KeepError};
+pub use journal::{Journal, JournalError, JournalLine, KeepError};
 pub use measured::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasured};
 pub use program::{UNKNOWN_BUILD, VERSION, build, build_is_of, version_with_build};
 pub use record::Recorder;

@@ -14,7 +14,7 @@ use anabranch_units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 /// Measurements of one run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Measured {
     /// Seed of the run.
     pub seed: u64,
@@ -75,7 +75,7 @@ pub struct Measured {
 }
 
 /// Measurements of a span of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WindowMeasured {
     /// Beginning of the span \[s\], in the time of the scenario.
     pub from_s: f64,
@@ -88,7 +88,7 @@ pub struct WindowMeasured {
 }
 
 /// Series over time: one value for each time.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Samples {
     /// Times of the samples \[s\], in the time of the scenario.
     pub at_s: Vec<f64>,
@@ -103,7 +103,7 @@ pub struct Samples {
 }
 
 /// Series of one path.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PathSamples {
     /// Payload bytes received in order on its subflows since the beginning of the run.
     pub received: Vec<u64>,
@@ -114,7 +114,7 @@ pub struct PathSamples {
 }
 
 /// Counts of a middlebox, in segments.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MiddleboxCounts {
     /// Path and kind of the middlebox.
     pub name: String,

@@ -16,7 +16,7 @@ pub struct Tournament {
 }
 
 /// Results of a tournament.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Standings {
     /// Version of Anabranch.
     pub version: &'static str,
@@ -29,7 +29,7 @@ pub struct Standings {
 }
 
 /// Result of a scheduler over all scenarios.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Standing {
     /// The scheduler with its parameters.
     #[serde(flatten)]
@@ -41,7 +41,7 @@ pub struct Standing {
 }
 
 /// Results of all pairs over one scenario.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Bout {
     /// Name of the scenario.
     pub scenario: String,
@@ -60,7 +60,7 @@ pub struct Bout {
 }
 
 /// Result of two schedulers over one scenario.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Pair {
     /// First scheduler.
     pub a: String,
@@ -73,7 +73,7 @@ pub struct Pair {
 }
 
 /// Geometric mean with its 95 % interval; a single repetition has no interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Ratio {
     /// The mean.
     pub mean: f64,

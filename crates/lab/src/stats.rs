@@ -9,7 +9,7 @@ use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Mean with its uncertainty.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Estimate {
     /// Number of samples.
     pub n: usize,
@@ -23,7 +23,7 @@ pub struct Estimate {
 pub const LEVEL: f64 = 0.05;
 
 /// Paired difference, tested together with others.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Tested {
     /// The difference, with an interval of its own.
     #[serde(flatten)]

@@ -31,7 +31,7 @@ pub use headline::{Headline, PaperHead, paper_heads};
 pub use inspection::inspection;
 pub use leaderboard::{hunt, leaderboard};
 pub use pairwise::pairwise;
-pub use rows::{Header, Row, comparison_rows, json, run_rows};
+pub use rows::{Header, Results, Row, comparison_rows, json, run_rows};
 pub use runs::runs;
 pub use sheet::Sheet;
 pub use study::{reproduction, study};

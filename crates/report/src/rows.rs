@@ -2,16 +2,19 @@
 //! cut off from everything else.
 
 use anabranch_lab::compare::{Comparison, Group, Summary};
-use anabranch_lab::statistic::{Cell, STATISTICS, Statistic};
+use anabranch_lab::format::{COMPARISON, RUNS};
+use anabranch_lab::statistic::{Cell, Kind, STATISTICS, Statistic};
 use anabranch_lab::{Measured, Run, VERSION, build};
 use anabranch_scenario::{Chosen, Scenario, Switched, Variant};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// Facts that all rows share.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Header {
     /// Version of Anabranch.
     pub version: &'static str,
@@ -161,28 +164,43 @@ pub fn run_rows<'a>(header: &'a Header, runs: &'a [Run]) -> Vec<Row<'a>> {
 
 /// Header, summary if there is one, and rows as JSON.
 pub fn json(header: &Header, summary: Option<&Summary>, rows: &[Row<'_>]) -> Result<String, serde_json::Error> {
-    #[derive(Serialize)]
-    struct Line<'a> {
-        version: &'a str,
-        build: &'a str,
-        scenario: &'a str,
-        digest: &'a str,
-        kind: &'a str,
-        name: &'a str,
-        #[serde(flatten)]
-        measured: &'a Measured,
-        #[serde(flatten)]
-        derived: BTreeMap<String, Value>,
-    }
-    #[derive(Serialize)]
-    struct Document<'a> {
-        #[serde(flatten)]
-        header: &'a Header,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        summary: Option<&'a Summary>,
-        runs: Vec<Line<'a>>,
-    }
-    fn line<'a>(header: &'a Header, row: &Row<'a>) -> Line<'a> {
+    let format = if summary.is_some() { &COMPARISON } else { &RUNS };
+    serde_json::to_string_pretty(&format.document(Results {
+        header,
+        summary,
+        runs: rows.iter().map(|row| Line::of(header, row)).collect(),
+    }))
+}
+
+/// Contents of the JSON of runs and comparisons.
+#[derive(Serialize, JsonSchema)]
+pub struct Results<'a> {
+    #[serde(flatten)]
+    header: &'a Header,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'a Summary>,
+    runs: Vec<Line<'a>>,
+}
+
+/// A run with the facts that identify it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Run")]
+struct Line<'a> {
+    version: &'a str,
+    build: &'a str,
+    scenario: &'a str,
+    digest: &'a str,
+    kind: &'a str,
+    name: &'a str,
+    #[serde(flatten)]
+    measured: &'a Measured,
+    #[serde(flatten)]
+    #[schemars(with = "Derived")]
+    derived: BTreeMap<String, Value>,
+}
+
+impl<'a> Line<'a> {
+    fn of(header: &'a Header, row: &Row<'a>) -> Line<'a> {
         Line {
             version: header.version,
             build: header.build,
@@ -194,11 +212,39 @@ pub fn json(header: &Header, summary: Option<&Summary>, rows: &[Row<'_>]) -> Res
             derived: derived(&STATISTICS, row.measured, &header.paths),
         }
     }
-    serde_json::to_string_pretty(&Document {
-        header,
-        summary,
-        runs: rows.iter().map(|row| line(header, row)).collect(),
-    })
+}
+
+/// Schema of what [`derived`] returns for the statistics of a run.
+struct Derived;
+
+impl JsonSchema for Derived {
+    fn schema_name() -> Cow<'static, str> {
+        "Derived".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let of_kind = |kind: Kind| match kind {
+            Kind::Flag => json!({ "type": "boolean" }),
+            Kind::Count => json!({ "type": "integer", "minimum": 0 }),
+            Kind::Number => json!({ "type": ["number", "null"] }),
+            Kind::Text => json!({ "type": ["string", "null"] }),
+        };
+        let property = |statistic: &Statistic| {
+            let one = of_kind(statistic.kind());
+            let mut property = if statistic.is_single() { one } else { json!({ "type": "array", "items": one }) };
+            let unit = if statistic.unit.is_empty() { String::new() } else { format!(" [{}]", statistic.unit) };
+            property["description"] = format!("{}{unit}", statistic.about).into();
+            (derived_key(statistic), property)
+        };
+        let properties: Map<_, _> = STATISTICS.iter().filter(|statistic| statistic.derived).map(property).collect();
+        let required: Vec<String> = properties.keys().cloned().collect();
+        json_schema!({ "type": "object", "properties": properties, "required": required })
+    }
+}
+
+/// Name of a derived statistic in JSON, where the values of all paths stand in one array.
+fn derived_key(statistic: &Statistic) -> String {
+    statistic.name.trim_end_matches("_{}").to_owned()
 }
 
 impl Row<'_> {
@@ -218,7 +264,7 @@ pub(crate) fn derived(statistics: &[Statistic], measured: &Measured, paths: &[St
         let cells = statistic.columns(measured, paths);
         let mut numbers: Vec<Value> = cells.into_iter().map(|(_, cell)| number(cell)).collect();
         let value = if statistic.is_single() { numbers.swap_remove(0) } else { Value::Array(numbers) };
-        (statistic.name.trim_end_matches("_{}").to_owned(), value)
+        (derived_key(statistic), value)
     };
     statistics.iter().filter(|statistic| statistic.derived).map(value).collect()
 }

@@ -1,11 +1,13 @@
 //! Policies of a run with all their parameters, as in every result.
 
 use anabranch_policy::registry::{Entry, Kind, Params, Value};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Policy with all its parameters, whether set or not.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Variant {
     /// Name of the policy.
     pub name: String,
@@ -18,7 +20,7 @@ pub struct Variant {
 pub struct Settings(pub Vec<(String, Value)>);
 
 /// Policies of a host.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Chosen {
     /// Profile that the host starts from.
     pub profile: String,
@@ -37,7 +39,7 @@ pub struct Chosen {
 }
 
 /// Policy that replaced another during the run.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Switched {
     /// Time after the beginning of the run \[s\].
     pub at_s: f64,
@@ -92,6 +94,16 @@ impl Serialize for Settings {
             }
         }
         map.end()
+    }
+}
+
+impl JsonSchema for Settings {
+    fn schema_name() -> Cow<'static, str> {
+        "Parameters".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "additionalProperties": { "type": ["number", "boolean", "string"] } })
     }
 }
 

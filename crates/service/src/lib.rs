@@ -10,6 +10,7 @@ pub mod proxy;
 mod report;
 mod server;
 mod session;
+pub mod statistics;
 mod stream;
 
 pub use fetch::{

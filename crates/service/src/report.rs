@@ -1,11 +1,14 @@
 //! Reports of connections and endpoints, as `--json` prints and events carry them: made from the engine's tables.
 
+use crate::statistics::{object, properties, values};
 use anabranch_engine::path_use::PathUse;
 use anabranch_engine::statistics::Tables;
 use anabranch_engine::{ConnectionId, ConnectionStats, Counters, Endpoint, SubflowStats};
 use anabranch_units::statistic::{Statistic, Value};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// One end of a connection. Its JSON has every statistic of the engine's tables.
@@ -18,7 +21,7 @@ pub struct ConnectionReport {
 }
 
 /// Counters of an endpoint that are not zero, by name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CounterReport(pub BTreeMap<String, u64>);
 
 impl ConnectionReport {
@@ -50,9 +53,20 @@ impl Serialize for ConnectionReport {
     }
 }
 
-/// Every statistic of a table with its value in `owner`.
-fn values<S>(table: &[Statistic<S>], owner: &S) -> impl Iterator<Item = (String, serde_json::Value)> {
-    table.iter().map(move |statistic| (statistic.key(), json!(statistic.value(owner))))
+impl JsonSchema for ConnectionReport {
+    fn schema_name() -> Cow<'static, str> {
+        "Connection".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let bytes = |of: &str| json!({ "type": "integer", "minimum": 0, "description": format!("the same as `{of}`") });
+        let subflow = object(properties(Tables::ENGINE.subflow));
+        let mut properties = properties(Tables::ENGINE.connection);
+        properties.insert("bytes_sent".to_owned(), bytes("data_acked"));
+        properties.insert("bytes_received".to_owned(), bytes("delivered"));
+        properties.insert("subflows".to_owned(), json!({ "type": "array", "items": subflow }));
+        object(properties)
+    }
 }
 
 impl CounterReport {

@@ -45,7 +45,7 @@ impl Default for ServerLimits {
 const SOON: Duration = Duration::from_millis(10);
 
 /// Counters of a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Totals {
     /// Connections accepted.
     pub accepted: u64,

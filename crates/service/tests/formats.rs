@@ -3,33 +3,60 @@
 
 use anabranch_engine::statistics::{CONNECTION, ENDPOINT, SUBFLOW};
 use anabranch_engine::{Event, FallbackReason};
+use anabranch_lab::format::{EVENTS, FORMATS, Format};
 use anabranch_net::LINK;
 use anabranch_units::statistic::{Kind, Statistic};
 use anabranch_wire::ResetReason;
 use std::collections::BTreeSet;
 use std::fs;
 
+/// Text before the table of documents.
 const HEAD: &str = r"# Machine-readable formats
 
-Look up here the names in JSON, Prometheus metrics and scripts, with units and meanings.
+Look up here the formats of JSON with their versions, and the names in JSON, Prometheus metrics and scripts, with units
+and meanings.
 
-Names that programs read are written down once, in the tables of `crates/engine/src/statistics.rs` and `crates/net/src/stats.rs` and
-in the `name()` of each enumeration. This file is made from them (`BLESS=1 cargo test -p anabranch-service --test formats`).
+Formats are written down once, in `crates/lab/src/format.rs`; names that programs read in the tables of
+`crates/engine/src/statistics.rs` and `crates/net/src/stats.rs` and in the `name()` of each enumeration. This file is
+made from them (`BLESS=1 cargo test -p anabranch-service --test formats`).
 
-| format | of | where its names are |
+## Documents
+
+A JSON document begins with `format` and `format_version`; most then have the `version` of the program that wrote them
+and its `build`. The version of a format grows when a name goes, changes its meaning or may hold other values. A new
+name alone does not change it: readers should ignore names that they do not know. `anabranch schema FORMAT` prints the
+JSON schema of a format as this program writes it, so it allows no other names; `anabranch schema --list` lists the
+formats. A journal or `manifest.json` of another version is refused, with both versions in the message.
+
+";
+
+/// Text between the tables of documents and of files of events.
+const EVENT_FILES: &str = r#"
+## Files of events
+
+They have one JSON object on each line and no schema. The first line has `format` and `format_version` alone, or for
+`run --events` the `seed` as well; there such a line begins each run. The log of `proxy --log-format json` has no format
+and no version ([`proxy.md`](proxy.md)).
+
+"#;
+
+/// Text after them, and before the tables of statistics.
+const STATISTICS: &str = r"
+## Statistics
+
+| names of | where | described |
 |---|---|---|
-| JSON and CSV of runs | `run`, `compare`, `rank`, `study`, Python | [`results.md`](results.md), [`studies.md`](studies.md), [`sweeps.md`](sweeps.md) |
-| JSON of connections | `fetch --json`, the events of `serve` and `fetch` | below |
+| runs | `run`, `compare`, `rank`, `study`, Python; JSON and CSV | [`results.md`](results.md), [`studies.md`](studies.md), [`sweeps.md`](sweeps.md) |
+| connections | `fetch --json`, the events of `serve` and `fetch` | below |
 | counters of an endpoint | `fetch --json`, `serve --json` | below |
 | metrics of Prometheus | `proxy --metrics` | below, those of the proxy itself apart ([`proxy.md`](proxy.md)) |
 | values of `check` | scripts | below, with `subflows`, `connections`, `write_space` and `drained` ([`scripts.md`](scripts.md)) |
-| JSON of links | `testbed --json` | below |
-| JSON of captures | `inspect --json` | [`inspect.md`](inspect.md) |
+| links | `testbed --json` | below |
+| captures | `inspect --json` | [`inspect.md`](inspect.md) |
 
-JSON documents of results have the `version` of the program that wrote them and its `build`. New names are added behind the
-others; a name that is there keeps its meaning. Kinds: a counter or position only grows and is added up over connections and subflows, a level (gauge) is
-added up over those that are there, of a peak the highest counts, a state belongs to one connection or subflow alone. Spans of time are
-numbers of seconds, in scripts such as `20ms`.
+Kinds: a counter or position only grows and is added up over connections and subflows, a level (gauge) is added up over
+those that are there, of a peak the highest counts, a state belongs to one connection or subflow alone. Spans of time
+are numbers of seconds, in scripts such as `20ms`.
 ";
 
 fn unit<S>(statistic: &Statistic<S>) -> &'static str {
@@ -91,9 +118,20 @@ fn names(title: &str, about: &str, names: impl IntoIterator<Item = String>) -> S
     format!("\n## {title}\n\n{about}\n\n{}\n", all.join(", "))
 }
 
+/// One row for each format: its name, version, writers and contents.
+fn formats(formats: &[&Format]) -> String {
+    let row = |it: &&Format| format!("| `{}` | {} | {} | {} |\n", it.name, it.version, it.written_by, it.about);
+    let rows: String = formats.iter().map(row).collect();
+    format!("| format | version | written by | contents |\n|---|---|---|---|\n{rows}")
+}
+
 fn document() -> String {
     [
         HEAD.to_owned(),
+        formats(&FORMATS),
+        EVENT_FILES.to_owned(),
+        formats(&EVENTS),
+        STATISTICS.to_owned(),
         section("Connections", CONNECTION, Statistic::key, ""),
         "\nThe JSON of a connection has `bytes_sent` (`data_acked`), `bytes_received` (`delivered`) and `subflows` as well.\n"
             .to_owned(),

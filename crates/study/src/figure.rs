@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Diagram of one or more panels that share their axes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Figure {
     /// Identifier, unique on its page: letters, digits and `-`.
     pub id: String,
@@ -28,7 +28,7 @@ pub struct Figure {
 }
 
 /// Marks for points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
     /// Lines between points, with a band or whiskers for the interval.
@@ -44,7 +44,7 @@ pub enum Mark {
 }
 
 /// Axis of a diagram.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Axis {
     /// Name of the quantity on the axis.
     pub label: String,
@@ -55,7 +55,7 @@ pub struct Axis {
 }
 
 /// Division of an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// Linear.
@@ -67,7 +67,7 @@ pub enum Scale {
 }
 
 /// Points under one name of the legend.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Series {
     /// Name in the legend.
     pub name: String,
@@ -78,7 +78,7 @@ pub struct Series {
 }
 
 /// Origin of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeriesOrigin {
     /// Our runs.
@@ -90,7 +90,7 @@ pub enum SeriesOrigin {
 }
 
 /// Point of a series.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Point {
     /// Panel of the point; `None` if there is only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,11 +5,13 @@ use crate::failure::Failure;
 use anabranch_engine::Counters;
 use anabranch_engine::path_use::{Path, Subflow};
 use anabranch_scenario::Chosen;
-use anabranch_service::{CounterReport, FetchError, Outcome, Target};
+use anabranch_service::{ConnectionReport, CounterReport, FetchError, Outcome, Target};
 use anabranch_units::Duration;
 use miette::miette;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::net::IpAddr;
+use std::path::Path as FilePath;
 
 /// Facts that are not in the outcome.
 pub struct About<'a> {
@@ -43,32 +45,55 @@ fn rate(outcome: &Outcome) -> Option<f64> {
     (seconds > 0.0).then(|| outcome.received.max(outcome.uploaded) as f64 * 8.0 / seconds)
 }
 
-/// Everything, stable.
-pub fn json(about: &About<'_>, outcome: &Outcome, counters: &Counters) -> Value {
-    let error = outcome.error.as_ref().map(FetchError::to_string);
-    json!({
-        "version": anabranch_lab::VERSION,
-        "build": anabranch_lab::build(),
-        "url": about.target.url.as_str(),
-        "redirects": about.redirects,
-        "output": about.destination.path(),
-        "complete": outcome.error.is_none() && outcome.is_content(),
-        "error": error,
-        "status": outcome.status,
-        "bytes": outcome.received,
-        "bytes_expected": outcome.expected,
-        "bytes_uploaded": outcome.uploaded,
-        "pattern": outcome.pattern && outcome.received > 0,
-        "seconds": seconds(outcome),
-        "connected_s": outcome.connected.map(Duration::as_secs_f64),
-        "first_byte_s": outcome.first_byte.map(Duration::as_secs_f64),
-        "rate_bps": rate(outcome),
-        "multipath": outcome.multipath,
-        "policies": about.chosen,
-        "connection": outcome.report,
-        "remarks": remarks(about, outcome),
-        "counters": CounterReport::of(counters),
-    })
+/// Contents of the JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct Transfer<'a> {
+    url: &'a str,
+    redirects: &'a [String],
+    output: Option<&'a FilePath>,
+    complete: bool,
+    error: Option<String>,
+    status: Option<u16>,
+    bytes: u64,
+    bytes_expected: Option<u64>,
+    bytes_uploaded: u64,
+    pattern: bool,
+    seconds: f64,
+    connected_s: Option<f64>,
+    first_byte_s: Option<f64>,
+    rate_bps: Option<f64>,
+    multipath: bool,
+    policies: &'a Chosen,
+    connection: Option<&'a ConnectionReport>,
+    remarks: Vec<String>,
+    counters: CounterReport,
+}
+
+impl<'a> Transfer<'a> {
+    /// The result of a download or upload.
+    pub fn of(about: &About<'a>, outcome: &'a Outcome, counters: &Counters) -> Self {
+        Transfer {
+            url: about.target.url.as_str(),
+            redirects: about.redirects,
+            output: about.destination.path(),
+            complete: outcome.error.is_none() && outcome.is_content(),
+            error: outcome.error.as_ref().map(FetchError::to_string),
+            status: outcome.status,
+            bytes: outcome.received,
+            bytes_expected: outcome.expected,
+            bytes_uploaded: outcome.uploaded,
+            pattern: outcome.pattern && outcome.received > 0,
+            seconds: seconds(outcome),
+            connected_s: outcome.connected.map(Duration::as_secs_f64),
+            first_byte_s: outcome.first_byte.map(Duration::as_secs_f64),
+            rate_bps: rate(outcome),
+            multipath: outcome.multipath,
+            policies: about.chosen,
+            connection: outcome.report.as_ref(),
+            remarks: remarks(about, outcome),
+            counters: CounterReport::of(counters),
+        }
+    }
 }
 
 /// One line, and one for each subflow.
@@ -128,7 +153,7 @@ pub fn failure(about: &About<'_>, outcome: &Outcome) -> Result<(), Failure> {
             }
             FetchError::NotHttp(_) | FetchError::RangeIgnored => Failure::NotFetched(NO_REPLY, report),
             FetchError::Output(error) => {
-                Failure::writing_to(about.destination.path().unwrap_or(std::path::Path::new("the output")), error)
+                Failure::writing_to(about.destination.path().unwrap_or(FilePath::new("the output")), error)
             }
             FetchError::Upload(_) => Failure::Failed(report),
             FetchError::Interrupted => Failure::NotFetched(INTERRUPTED, report),

@@ -1,15 +1,13 @@
-//! Report of a testbed's links, for people and programs.
+//! Report of a testbed's links, for people.
 
 use anabranch_engine::FallbackReason;
 use anabranch_engine::path_use::{Path, PathUse, Subflow};
 use anabranch_host::EmulatorReport;
 use anabranch_host::emulator::{CaptureReport, PathReport, Percentiles, Scheduling, Traffic, Validity};
 use anabranch_host::testbed::{Backend, KernelCounters, Layout, PathLayout};
-use anabranch_net::LINK;
 use anabranch_report::{Align, Table, hang};
 use anabranch_scenario::Scenario;
 use anabranch_units::Duration;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -124,7 +122,7 @@ pub fn text(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Stri
 }
 
 /// Multipath that did not come about, and why: of the hosts' kernels, since engines on them say so themselves.
-fn remarks(about: &About<'_>, report: &EmulatorReport) -> Vec<String> {
+pub(super) fn remarks(about: &About<'_>, report: &EmulatorReport) -> Vec<String> {
     let [client, server] = &about.kernels;
     let (opened, capable) = (client.get("TcpActiveOpens"), client.mptcp("MPCapableSYNTX"));
     let connections = opened.saturating_sub(client.mptcp("MPJoinSynTx"));
@@ -235,7 +233,7 @@ fn micros(span: Duration) -> String {
     format!("{:.0}", span.as_nanos() as f64 / 1e3)
 }
 
-fn scheduling(scheduling: &Scheduling) -> String {
+pub(super) fn scheduling(scheduling: &Scheduling) -> String {
     match scheduling {
         Scheduling::RealTime => "real-time scheduling".to_owned(),
         Scheduling::Ordinary => "ordinary scheduling".to_owned(),
@@ -243,7 +241,7 @@ fn scheduling(scheduling: &Scheduling) -> String {
     }
 }
 
-const fn backend_name(backend: Backend) -> &'static str {
+pub(super) const fn backend_name(backend: Backend) -> &'static str {
     match backend {
         Backend::Veth => "veth",
         Backend::Tun | Backend::Auto => "TUN",
@@ -257,93 +255,4 @@ fn number(count: usize, what: &str) -> String {
 
 fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
     writeln!(text, "{what}").expect("writing to a String cannot fail");
-}
-
-/// The same for programs; see docs/testbed.md.
-pub fn json(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Result<String, serde_json::Error> {
-    let seconds = |span: Duration| span.as_nanos() as f64 / 1e9;
-    let spread = |it: &Percentiles<Duration>, scale: f64| {
-        let [p50, p90, p99, max] = [it.p50, it.p90, it.p99, it.max].map(|span| span.as_nanos() as f64 / scale);
-        json!({ "count": it.count, "p50": p50, "p90": p90, "p99": p99, "max": max })
-    };
-    let traffic = |it: &Traffic| {
-        json!({
-            "sent": it.read,
-            "sent_bytes": it.read_bytes.get(),
-            "not_ip": it.not_ip,
-            "link_local": it.link_local,
-            "delivered": it.delivered,
-            "delivered_bytes": it.delivered_bytes.get(),
-            "delivered_payload": it.delivered_payload.get(),
-            "damaged_and_dropped": it.damaged_and_dropped,
-            "interface_queue_drops": it.queue_drops,
-            "interface_no_room": it.no_room,
-            "interface_refused": it.refused,
-            "interface_unplugged": it.unplugged,
-            "delay_ms": spread(&it.delay, 1e6),
-        })
-    };
-    let paths: Vec<Value> = about
-        .layout
-        .paths
-        .iter()
-        .zip(&report.paths)
-        .map(|(place, path)| {
-            json!({
-                "name": path.name,
-                "device": place.device,
-                "client": place.client().both(),
-                "backup": place.backup,
-                "down": traffic(&path.traffic.down),
-                "up": traffic(&path.traffic.up),
-                "failures": path.failures,
-            })
-        })
-        .collect();
-    let links: Vec<Value> = report
-        .links
-        .iter()
-        .map(|link| {
-            let mut document = serde_json::Map::new();
-            document.insert("name".to_owned(), json!(link.name));
-            // Statistics of a link are named in their table alone, so that no name is written here a second time.
-            document.extend(LINK.iter().map(|statistic| (statistic.key(), json!(statistic.value(&link.stats)))));
-            document.insert("queue_ms".to_owned(), spread(&link.queue_delay, 1e6));
-            Value::Object(document)
-        })
-        .collect();
-    let faults: Vec<Value> = match &report.validity {
-        Validity::Valid => Vec::new(),
-        Validity::Invalid(faults) => {
-            faults.iter().map(|fault| json!({ "what": fault.what, "remedy": fault.remedy })).collect()
-        }
-    };
-    let value = json!({
-        "version": anabranch_lab::VERSION,
-        "build": anabranch_lab::build(),
-        "scenario": about.scenario.name,
-        "digest": about.scenario.digest,
-        "seed": about.seed,
-        "backend": backend_name(about.backend).to_lowercase(),
-        "exit_code": ending.code,
-        "timed_out": ending.timed_out,
-        "command_s": ending.elapsed.as_secs_f64(),
-        "emulator": {
-            "elapsed_s": seconds(report.elapsed),
-            "cpu_s": seconds(report.cpu),
-            "scheduling": scheduling(&report.scheduling),
-            "lateness_us": spread(&report.lateness, 1e3),
-        },
-        "valid": report.validity.is_valid(),
-        "faults": faults,
-        "paths": paths,
-        "links": links,
-        "capture": report.capture.as_ref().map(|it| {
-            json!({ "files": it.files, "packets": it.packets, "missed": it.missed, "failure": it.failure })
-        }),
-        "not_applied": about.not_applied,
-        "shortcomings": about.shortcomings,
-        "remarks": remarks(about, report),
-    });
-    Ok(serde_json::to_string_pretty(&value)? + "\n")
 }

@@ -10,6 +10,7 @@ use super::leaderboard::against;
 use super::league::{Field, League, RankError};
 use super::point::Point;
 use crate::sweep::{Manifest, Store, SystemInfo};
+use anabranch_lab::format::CAMPAIGN;
 use anabranch_lab::{VERSION, build};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{ScenarioError, in_shell};
@@ -58,7 +59,7 @@ pub struct Find {
 }
 
 /// Ratio with seeds that the search has not seen.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Verified {
     /// Time of the target over that of the best other.
     pub ratio: f64,
@@ -143,7 +144,8 @@ impl Hunt {
         let content = json!([built, target, others, seed, repeat, sets]);
         let systems = std::iter::once(target).chain(others);
         Manifest {
-            format: Manifest::FORMAT,
+            format: CAMPAIGN.name.to_owned(),
+            format_version: CAMPAIGN.version,
             version: VERSION.to_owned(),
             build: build().to_owned(),
             kind: "search".to_owned(),

@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Leaderboard of schedulers, the one nearest to the best of all others first.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Leaderboard {
     /// Number of conditions.
     pub conditions: usize,
@@ -33,7 +33,7 @@ pub struct Leaderboard {
 }
 
 /// Results of a scheduler over all conditions.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Standing {
     /// Rank, from 1 for the best.
     pub rank: usize,
@@ -75,7 +75,7 @@ pub struct Standing {
 }
 
 /// Condition in which a scheduler is far behind.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Worst {
     /// Name of the condition.
     pub condition: String,
@@ -90,7 +90,7 @@ pub struct Worst {
 }
 
 /// Reference for the schedulers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Reference {
     /// Description in words.
     pub name: &'static str,
@@ -101,7 +101,7 @@ pub struct Reference {
 }
 
 /// Results over parts of the conditions.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Split {
     /// Property in which the parts differ.
     pub by: &'static str,
@@ -114,7 +114,7 @@ pub struct Split {
 }
 
 /// Results of a scheduler over a part of the conditions.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, schemars::JsonSchema)]
 pub struct Cell {
     /// Geometric mean of its time over that of the best of all others.
     pub to_best: f64,

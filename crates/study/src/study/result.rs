@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Result of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StudyResult {
     /// Version of Anabranch.
     pub version: String,
@@ -48,7 +48,7 @@ pub struct StudyResult {
 }
 
 /// System of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SystemInfo {
     /// Name in the legend.
     pub name: String,
@@ -62,7 +62,7 @@ pub struct SystemInfo {
 }
 
 /// Assumption where the paper leaves something open.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Assumption {
     /// Open question.
@@ -74,7 +74,7 @@ pub struct Assumption {
 }
 
 /// Statement with its verdict.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judged {
     /// Statement of the paper, in our words.
     pub text: String,
@@ -117,7 +117,7 @@ impl Judged {
 }
 
 /// Search for other assumptions under which a statement is reproduced.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Search {
     /// Number of sets of up to three of the study's alternatives that do not exclude each other.
     pub possible: usize,
@@ -153,7 +153,7 @@ impl fmt::Display for Search {
 }
 
 /// Statement under other assumptions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tried {
     /// Alternatives that were applied together.
     pub names: Vec<String>,
@@ -180,7 +180,7 @@ impl Tried {
 }
 
 /// Verdict on a statement: a grade by the size of the effect, in the order from the best to the worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// As stated, within the tolerance that the study names or our interval.

@@ -45,7 +45,7 @@ pub(super) struct Value {
 }
 
 /// Description of an axis in a manifest.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AxisInfo {
     /// Name of its column.
     pub name: String,

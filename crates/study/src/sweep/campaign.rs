@@ -11,6 +11,7 @@ use super::work::Work;
 use crate::rank::Condition;
 use crate::study::metric::Metric;
 use anabranch_lab::columnar::Writer;
+use anabranch_lab::format::CAMPAIGN;
 use anabranch_lab::statistic::Cell;
 use anabranch_lab::stats::Estimate;
 use anabranch_lab::{Keep, run};
@@ -149,7 +150,8 @@ impl Campaign {
     /// Returns the manifest of a directory with its results, made by `command`; `text` is the sweep file.
     pub fn manifest(&self, kind: &str, command: &str, text: &str) -> Manifest {
         Manifest {
-            format: Manifest::FORMAT,
+            format: CAMPAIGN.name.to_owned(),
+            format_version: CAMPAIGN.version,
             version: VERSION.to_owned(),
             build: build().to_owned(),
             kind: kind.to_owned(),

@@ -7,6 +7,7 @@
 use super::axis::AxisInfo;
 use super::row::{Layout, Row, RowDigest};
 use anabranch_lab::columnar::Reader;
+use anabranch_lab::format::CAMPAIGN as CAMPAIGN_FORMAT;
 use anabranch_lab::statistic::{Cell, Kind};
 use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};
@@ -24,10 +25,12 @@ pub struct Store {
 }
 
 /// Description of a campaign, beside its results.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Manifest {
+    /// Name of this format.
+    pub format: String,
     /// Version of this format.
-    pub format: u32,
+    pub format_version: u32,
     /// Version of Anabranch.
     pub version: String,
     /// Build of the program that makes the runs.
@@ -55,7 +58,7 @@ pub struct Manifest {
 }
 
 /// Description of a system in a manifest.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SystemInfo {
     /// Name of the system.
     pub name: String,
@@ -150,7 +153,7 @@ const ROWS: &str = "anabranch.rows";
 
 impl Manifest {
     /// Version of directories that this program writes and reads.
-    pub const FORMAT: u32 = 1;
+    pub const FORMAT: u32 = CAMPAIGN_FORMAT.version;
 
     /// Returns the metadata of a part of the campaign; `rows` is the digest of its rows.
     pub(super) fn of_part(campaign: &str, range: &Range<u64>, rows: String) -> [(&'static str, String); 6] {
@@ -234,16 +237,18 @@ impl Store {
             ErrorKind::NotFound => none(format!("there is no {MANIFEST}")),
             _ => StoreError::File { path: path.clone(), error },
         })?;
-        let format = serde_json::from_str::<serde_json::Value>(&text).ok().and_then(|it| it.get("format")?.as_u64());
-        match format {
-            Some(format) if format == u64::from(Manifest::FORMAT) => {
-                serde_json::from_str(&text).map_err(|error| none(format!("{MANIFEST}: {error}")))
-            }
-            Some(format) => {
-                let known = Manifest::FORMAT;
-                Err(none(format!("{MANIFEST} has format {format}, and this program reads {known}")))
-            }
-            None => Err(none(format!("{MANIFEST} is no manifest of ours"))),
+        let value: serde_json::Value =
+            serde_json::from_str(&text).map_err(|error| none(format!("{MANIFEST} is no JSON: {error}")))?;
+        let known = &CAMPAIGN_FORMAT;
+        let problem = match (&value["format"], value["format_version"].as_u64()) {
+            (serde_json::Value::String(format), Some(version)) => known.problem(format, version),
+            // Before formats had names, `format` was the version.
+            (serde_json::Value::Number(version), None) => known.problem(known.name, version.as_u64().unwrap_or(0)),
+            _ => return Err(none(format!("{MANIFEST} has no `format` and `format_version`"))),
+        };
+        match problem {
+            None => serde_json::from_str(&text).map_err(|error| none(format!("{MANIFEST}: {error}"))),
+            Some(problem) => Err(none(format!("{MANIFEST} cannot be read: {problem}"))),
         }
     }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Summary of a sweep: the systems, the one nearest to the best first.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Summary {
     /// Kind of campaign that made the directory, such as `sweep`.
     pub kind: String,
@@ -45,7 +45,7 @@ pub struct Summary {
 }
 
 /// Results of a system over all conditions in which no run broke.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Standing {
     /// Rank, from 1 for the best.
     pub rank: usize,
@@ -80,7 +80,7 @@ pub struct Standing {
 }
 
 /// Condition in which a system is far behind.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Loss {
     /// Number of the condition.
     pub condition: u64,
@@ -99,7 +99,7 @@ pub struct Loss {
 }
 
 /// Run that broke.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Failed {
     /// Number of the condition.
     pub condition: u64,
@@ -114,7 +114,7 @@ pub struct Failed {
 }
 
 /// Geometric mean of the ratio over two axes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct HeatMap {
     /// Names of the axes, with their units.
     pub axes: [String; 2],
@@ -125,7 +125,7 @@ pub struct HeatMap {
 }
 
 /// Cell of a heat map that has conditions.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, schemars::JsonSchema)]
 pub struct HeatCell {
     /// Index on each axis.
     pub at: [usize; 2],

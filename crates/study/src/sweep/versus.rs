@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 /// Share of conditions with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Share {
     /// The share.
     pub share: f64,

@@ -1,0 +1,143 @@
+//! `anabranch schema`: JSON schemas of scenario files and of what `--json` prints.
+
+use crate::args::SchemaArgs;
+use crate::failure::Failure;
+use crate::{fetch, list, output, rank, script, serve, study, testbed};
+use anabranch_lab::format::{self, Document, Format};
+use anabranch_lab::{JournalLine, Measured, calibration::Calibration, pairwise::Standings};
+use anabranch_policy::Catalogue;
+use anabranch_report::Results;
+use anabranch_study::study::StudyResult;
+use anabranch_study::sweep::{Manifest, Summary};
+use anabranch_units::nearest;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+/// Makes the schema of a format.
+type Made = fn(&Format) -> Value;
+
+/// The formats, each with the type that is printed.
+static SCHEMAS: [(&Format, Made); 18] = [
+    (&format::RUNS, document::<Results<'_>>),
+    (&format::COMPARISON, document::<Results<'_>>),
+    (&format::PAIRWISE, document::<Standings>),
+    (&format::LEADERBOARD, built::<rank::Drawn<'_>>),
+    (&format::ADVERSARY, built::<rank::Found<'_>>),
+    (&format::SWEEP, built::<Summary>),
+    (&format::CAMPAIGN, tagged::<Manifest>),
+    (&format::RUN_JOURNAL, tagged::<JournalLine<Measured>>),
+    (&format::STUDY, document::<StudyResult>),
+    (&format::STUDIES, built::<study::Studies<'_>>),
+    (&format::STUDY_LIST, built::<study::StudyList<'_>>),
+    (&format::INSPECTION, built::<anabranch_inspect::Report>),
+    (&format::LIST, built::<list::List<'_>>),
+    (&format::SCRIPTS, built::<script::Scripts>),
+    (&format::CALIBRATION, document::<Calibration>),
+    (&format::TESTBED, built::<testbed::TestbedRun<'_>>),
+    (&format::SERVICE, built::<serve::Served>),
+    (&format::TRANSFER, built::<fetch::Transfer<'_>>),
+];
+
+/// Prints a schema, or the formats that have one.
+pub fn schema(catalogue: &Catalogue, args: &SchemaArgs) -> Result<(), Failure> {
+    if args.list {
+        let line = |it: &&Format| format!("{:<12} {}: {} ({})\n", it.name, it.version, it.about, it.written_by);
+        return output::print(&format::FORMATS.iter().map(line).collect::<String>());
+    }
+    let Some(name) = &args.format else {
+        return output::print(&format!("{}\n", anabranch_scenario::schema(catalogue)));
+    };
+    let Some((format, made)) = SCHEMAS.iter().find(|(format, _)| format.name == name) else {
+        let names: Vec<&str> = format::FORMATS.iter().map(|it| it.name).collect();
+        let near = nearest(name, names.iter().copied());
+        let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        let help = format!("{near}accepted: {}; without a name it is the schema of scenario files", names.join(", "));
+        return Err(Failure::Refused(miette::miette!(help = help, "there is no schema of a format `{name}`")));
+    };
+    output::print(&format!("{:#}\n", made(format)))
+}
+
+fn document<T: JsonSchema>(format: &Format) -> Value {
+    tagged::<Document<T>>(format)
+}
+
+/// Returns the schema of a document that [`output::json`] makes.
+fn built<T: JsonSchema>(format: &Format) -> Value {
+    document::<format::Made<T>>(format)
+}
+
+/// Returns the schema of a type that has `format` and `format_version` among its fields.
+fn tagged<T: JsonSchema>(format: &Format) -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    schema["title"] = format.name.into();
+    schema["description"] = format.about.into();
+    schema["properties"]["format"]["const"] = format.name.into();
+    schema["properties"]["format_version"]["const"] = format.version.into();
+    close(&mut schema);
+    schema
+}
+
+/// Forbids fields that a schema does not name, so that one that is new shows.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(keywords) => {
+            // An alternative beside fields names further fields of the same object.
+            let alternatives = keywords.contains_key("oneOf");
+            for (name, value) in keywords.iter_mut() {
+                // Below `oneOf` of a flattened enumeration the fields around it are not known.
+                if !(alternatives && name == "oneOf") {
+                    close(value);
+                }
+            }
+            if keywords.contains_key("properties") && !keywords.contains_key("additionalProperties") {
+                let keyword = if alternatives { "unevaluatedProperties" } else { "additionalProperties" };
+                keywords.insert(keyword.to_owned(), false.into());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Args;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_format_of_documents_has_a_schema() {
+        assert_eq!(SCHEMAS.map(|(format, _)| format), format::FORMATS);
+    }
+
+    /// Commands and an option of each, as `written_by` of all formats names them.
+    fn named() -> Vec<(String, String)> {
+        let all = format::FORMATS.into_iter().chain(format::EVENTS);
+        // Between backticks.
+        let quoted = all.flat_map(|format| format.written_by.split('`').skip(1).step_by(2));
+        let words = quoted.filter(|it| !it.contains(".json")).flat_map(|it| {
+            let (command, rest) = it.split_once(' ').unwrap_or((it, ""));
+            let options = rest.split(' ').filter_map(|word| word.strip_prefix("--"));
+            options.map(|option| (command.to_owned(), option.to_owned())).collect::<Vec<_>>()
+        });
+        words.collect()
+    }
+
+    #[test]
+    fn every_option_for_json_has_a_format_and_every_format_is_that_of_an_option() {
+        fn options(command: &clap::Command) -> Vec<(String, String)> {
+            let own = command.get_arguments().filter_map(|it| it.get_long());
+            let own = own.map(|option| (command.get_name().to_owned(), option.to_owned()));
+            own.chain(command.get_subcommands().flat_map(options)).collect()
+        }
+        let (all, named) = (options(&Args::command()), named());
+        for it in all.iter().filter(|(_, option)| option == "json" || option == "events") {
+            assert!(named.contains(it), "`{} --{}` writes no format in lab::format", it.0, it.1);
+        }
+        for it in &named {
+            assert!(all.contains(it), "lab::format names `{} --{}`", it.0, it.1);
+        }
+    }
+}

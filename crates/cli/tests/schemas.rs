@@ -1,0 +1,350 @@
+//! JSON that commands write has its format, and is valid under the schema that `anabranch schema FORMAT` prints; a
+//! document with a further field, without a field or with another type is not.
+//!
+//! Testbeds need namespaces and TUN devices: if there are none these tests say on standard error that they were
+//! skipped; with `ANABRANCH_REQUIRE_NETNS` set, as in CI, they fail.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use anabranch_lab::format::{EVENTS, FORMATS, Format, PACKET_EVENTS};
+use common::{anabranch, directory, succeed};
+use jsonschema::Validator;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Commands that print a document, with its format.
+const PRINTED: [(&str, &[&str]); 22] = [
+    ("runs", &["run", "small.toml", "--repeat", "2", "--json"]),
+    ("runs", &["run", "page.toml", "--json"]),
+    ("runs", &["run", "small.toml", "--set", "path.b.middlebox=[{kind=\"strip\"}]", "--json"]),
+    ("comparison", &["compare", "small.toml", "--repeat", "2", "--schedulers", "min-rtt,ecf:beta=0.5", "--json"]),
+    ("comparison", &["compare", "page.toml", "--repeat", "1", "--schedulers", "min-rtt", "--out", "kept", "--json"]),
+    ("pairwise", &["compare", "--all", "--schedulers", "single,min-rtt", "--repeat", "1", "--json"]),
+    (
+        "leaderboard",
+        &["rank", "--count", "2", "--repeat", "1", "--schedulers", "min-rtt,late", "--set", WORK, "--json"],
+    ),
+    (
+        "adversary",
+        &[
+            "rank",
+            "--against",
+            "round-robin",
+            "--schedulers",
+            "min-rtt",
+            "--tries",
+            "4",
+            "--find",
+            "1",
+            "--set",
+            WORK,
+            "--json",
+        ],
+    ),
+    ("sweep", &["sweep", "sweep.toml", "--out", "parts", "--json"]),
+    ("studies", &["study", "study.toml", "--quick", "--out", "studies", "--sensitivity", "--json"]),
+    ("study-list", &["study", "--list", "--json"]),
+    ("list", &["list", "schedulers", "--json"]),
+    ("list", &["list", "schedulers", "ecf", "--json"]),
+    ("list", &["list", "congestion", "--json"]),
+    ("list", &["list", "windows", "--json"]),
+    ("list", &["list", "ack-paths", "--json"]),
+    ("list", &["list", "middleboxes", "--json"]),
+    ("list", &["list", "profiles", "--json"]),
+    ("list", &["list", "scenarios", "--json"]),
+    ("list", &["list", "studies", "--json"]),
+    ("inspection", &["inspect", "captures/client.pcapng", "captures/server.pcapng", "--json"]),
+    ("inspection", &["inspect", "plain/client.pcapng", "--json"]),
+];
+
+/// A small workload for drawn conditions.
+const WORK: &str = "workload=[{kind=\"files\",size=\"60kB\"}]";
+
+/// Files that some of these commands leave, with their format. Each line of the last is a document.
+const LEFT: [(&str, &str); 3] =
+    [("study", "studies/study.json"), ("campaign", "parts/manifest.json"), ("run-journal", "kept/runs.jsonl")];
+
+/// Formats of documents that need a testbed.
+const ON_A_TESTBED: [&str; 4] = ["calibration", "testbed", "service", "transfer"];
+
+const PATHS: &str = r#"
+[path.a]
+rate = "20mbit"
+delay = "5ms"
+[path.b]
+rate = "10mbit"
+delay = "15ms"
+[host]
+congestion = "reno"
+"#;
+
+const FILES: &str = "[[workload]]\nkind = \"files\"\nsize = \"100kB\"\n";
+const PAGE: &str = "[[workload]]\nkind = \"web\"\npage = { objects = 5, total = \"20kB\" }\n";
+
+const SWEEP: &str = r#"
+about = "A small one"
+scenario = "small.toml"
+schedulers = ["min-rtt", "round-robin"]
+baselines = true
+metrics = ["completion-time"]
+
+[[axis]]
+key = "path.b.delay"
+name = "delay"
+values = ["5ms", "40ms"]
+
+[[axis]]
+key = "path.b.loss"
+name = "loss"
+uniform = ["0%", "3%"]
+
+[draw]
+method = "sobol"
+count = 4
+
+[repeat]
+count = 1
+"#;
+
+const STUDY: &str = r#"
+title = "Two systems by loss"
+paper = "TEST"
+figure = "Fig. 1"
+about = "A test."
+[scenario.path.a]
+rate = "20mbit"
+rtt = "20ms"
+[scenario.path.b]
+rate = "10mbit"
+rtt = "60ms"
+[[scenario.workload]]
+kind = "files"
+size = "100kB"
+[[axis]]
+name = "loss"
+label = "Loss"
+unit = "%"
+set = ["path.a.loss={}%"]
+values = [0, 1, 2]
+quick = [1]
+[[system]]
+name = "minRTT"
+set = ["host.scheduler=min-rtt"]
+[[system]]
+name = "TCP"
+set = ["host.multipath=false"]
+[repeat]
+full = 4
+quick = 2
+[[plot]]
+id = "a"
+title = "Completion"
+metric = "completion-time"
+[[statement]]
+text = "loss slows TCP down"
+source = "here"
+metric = "completion-time"
+system = "TCP"
+trend = "rises"
+"#;
+
+/// A directory with the files that the commands read.
+fn place(test: &str) -> PathBuf {
+    let here = directory(&format!("schemas-{test}"));
+    let files = [("small.toml", FILES), ("page.toml", PAGE)].map(|(name, work)| (name, format!("{PATHS}{work}")));
+    let others = [("sweep.toml", SWEEP.to_owned()), ("study.toml", STUDY.to_owned())];
+    for (name, text) in files.into_iter().chain(others) {
+        fs::write(here.join(name), text).unwrap();
+    }
+    here
+}
+
+/// A schema as the program prints it.
+struct Schema {
+    format: &'static Format,
+    validator: Validator,
+}
+
+impl Schema {
+    fn of(name: &str) -> Schema {
+        let text = succeed(Path::new("."), &["schema", name]);
+        let schema: Value = serde_json::from_str(&text).unwrap();
+        jsonschema::meta::validate(&schema).unwrap_or_else(|error| panic!("the schema of {name}: {error}"));
+        Schema { format: Format::named(name).unwrap(), validator: jsonschema::validator_for(&schema).unwrap() }
+    }
+
+    /// Returns the document. Panics unless it is valid and begins with its format.
+    fn valid(&self, text: &str, about: &str) -> Value {
+        let document: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{about}: {error}: {text}"));
+        let errors: Vec<String> = self
+            .validator
+            .iter_errors(&document)
+            .take(5)
+            .map(|it| format!("{}: {:.300}", it.instance_path(), it.to_string()))
+            .collect();
+        assert!(errors.is_empty(), "{about}, {}:\n{}", self.format.name, errors.join("\n"));
+        let head: Vec<_> = document.as_object().unwrap().iter().take(2).collect();
+        let (name, version) = (json!(self.format.name), json!(self.format.version));
+        assert_eq!(head, [(&"format".to_owned(), &name), (&"format_version".to_owned(), &version)], "{about}");
+        document
+    }
+
+    /// Panics unless the document is valid, and is not valid any more when something in it is changed.
+    fn check(&self, text: &str, about: &str) {
+        let document = &self.valid(text, about);
+        let refuses = |wrong: &Value, what: &str| {
+            assert!(!self.validator.is_valid(wrong), "{about}, {}: valid though {what}", self.format.name);
+        };
+        for pointer in pointers(document) {
+            let mut wrong = document.clone();
+            // No field of any document is a list of lists of lists.
+            *wrong.pointer_mut(&pointer).unwrap() = json!([[[[]]]]);
+            refuses(&wrong, &format!("{pointer} has another type"));
+            let mut wrong = document.clone();
+            if let Value::Object(fields) = wrong.pointer_mut(&pointer).unwrap() {
+                fields.insert("no-such-field".to_owned(), json!([[[[]]]]));
+                refuses(&wrong, &format!("{pointer} has a further field"));
+            }
+        }
+        for field in document.as_object().unwrap().keys() {
+            let mut wrong = document.clone();
+            wrong.as_object_mut().unwrap().remove(field);
+            refuses(&wrong, &format!("{field} is missing"));
+        }
+    }
+}
+
+/// Pointers to a value and all in it; of lists the first and the last element.
+fn pointers(value: &Value) -> Vec<String> {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => {
+            let escaped = |key: &str| key.replace('~', "~0").replace('/', "~1");
+            fields.iter().map(|(key, value)| (escaped(key), value)).collect()
+        }
+        Value::Array(items) => {
+            let chosen = [0, items.len().saturating_sub(1)].into_iter().collect::<BTreeSet<_>>();
+            chosen.into_iter().filter_map(|index| Some((index.to_string(), items.get(index)?))).collect()
+        }
+        _ => Vec::new(),
+    };
+    let mut all = vec![String::new()];
+    for (key, value) in inner {
+        all.extend(pointers(value).into_iter().map(|rest| format!("/{key}{rest}")));
+    }
+    all
+}
+
+#[test]
+fn documents_of_simulations_and_lists_are_valid() {
+    let here = place("simulated");
+    succeed(&here, &["run", "small.toml", "--pcap", "captures"]);
+    succeed(&here, &["run", "small.toml", "--set", "host.multipath=false", "--pcap", "plain"]);
+    for (format, command) in PRINTED {
+        Schema::of(format).check(&succeed(&here, command), &command.join(" "));
+    }
+    for (format, file) in LEFT {
+        let text = fs::read_to_string(here.join(file)).unwrap();
+        let schema = Schema::of(format);
+        match file.ends_with(".jsonl") {
+            true => text.lines().for_each(|line| schema.check(line, file)),
+            false => schema.check(&text, file),
+        }
+    }
+}
+
+/// They have all kinds of workloads, changes and statistics.
+#[test]
+fn runs_of_shipped_scenarios_are_valid() {
+    let here = place("shipped");
+    let schema = Schema::of("runs");
+    let list: Value = serde_json::from_str(&succeed(&here, &["list", "scenarios", "--json"])).unwrap();
+    let names: Vec<&str> = list["entries"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert!(names.len() > 5, "{names:?}");
+    for name in names {
+        schema.valid(&succeed(&here, &["run", name, "--json"]), name);
+    }
+}
+
+/// One script that holds, one that does not, and one that is none.
+#[test]
+fn results_of_scripts_are_valid() {
+    let here = place("scripts");
+    let good = "listen 80\nsubflow a host 10.1.0.1:80 peer 10.0.0.1:4000\na < S mp_capable\na > S. mp_capable\n";
+    let files = [("good", good), ("bad", &format!("{good}a > .\n")), ("none", "lissten 80\n")];
+    for (name, text) in files {
+        fs::write(here.join(format!("{name}.script")), text).unwrap();
+    }
+    let output = anabranch(&here, &["script", "--json", "good.script", "bad.script", "none.script"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for result in ["ok", "failed", "refused"] {
+        assert!(text.contains(&format!("\"result\": \"{result}\"")), "{text}");
+    }
+    Schema::of("scripts").check(&text, "script");
+}
+
+#[test]
+fn documents_of_testbeds_are_valid() {
+    let here = place("testbed");
+    let program = env!("CARGO_BIN_EXE_anabranch");
+    let server = format!("{program} serve --events served.jsonl --json > served.json");
+    let url = "http://$ANABRANCH_ENGINE_SERVER/bytes/100kB";
+    let client = format!("{program} fetch {url} --events fetched.jsonl -o /dev/null --json");
+    let args = ["testbed", "small.toml", "--pcap", "captures", "--json", "testbed.json", "--server", &server, "--"];
+    let output = anabranch(&here, &[&args[..], &["sh", "-c", &client]].concat());
+    if !here.join("testbed.json").exists() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(std::env::var_os("ANABRANCH_REQUIRE_NETNS").is_none(), "no testbed can be made: {said}");
+        let _ = writeln!(std::io::stderr(), "SKIPPED: no testbed can be made here: {said}");
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    Schema::of("transfer").check(&String::from_utf8(output.stdout).unwrap(), "fetch");
+    for (format, file) in [("testbed", "testbed.json"), ("service", "served.json")] {
+        Schema::of(format).check(&fs::read_to_string(here.join(file)).unwrap(), file);
+    }
+    for file in ["served.jsonl", "fetched.jsonl"] {
+        let text = fs::read_to_string(here.join(file)).unwrap();
+        assert!(text.starts_with("{\"format\":\"connection-events\",\"format_version\":1}\n{\"time_s\":"), "{text}");
+    }
+    let calibration = succeed(&here, &["calibrate", "small.toml", "--repeat", "1", "--output", "file.json", "--json"]);
+    assert_eq!(fs::read_to_string(here.join("file.json")).unwrap(), calibration);
+    Schema::of("calibration").check(&calibration, "calibrate");
+}
+
+#[test]
+fn the_events_of_each_run_begin_with_their_format() {
+    let here = place("events");
+    succeed(&here, &["run", "small.toml", "--seed", "4", "--repeat", "2", "--events", "events.jsonl"]);
+    let text = fs::read_to_string(here.join("events.jsonl")).unwrap();
+    let head = |seed| json!(PACKET_EVENTS.document(json!({ "seed": seed }))).to_string();
+    let heads: Vec<&str> = text.lines().filter(|line| line.starts_with("{\"format\":")).collect();
+    assert_eq!(heads, [head(4), head(5)]);
+    assert!(text.starts_with(heads[0]), "{heads:?}");
+}
+
+#[test]
+fn every_format_of_documents_is_among_these() {
+    let printed = PRINTED.iter().map(|(format, _)| *format);
+    let left = LEFT.iter().map(|(format, _)| *format);
+    let mut tested: BTreeSet<&str> = printed.chain(left).chain(ON_A_TESTBED).collect();
+    tested.insert("scripts");
+    assert_eq!(tested, FORMATS.iter().map(|format| format.name).collect());
+}
+
+#[test]
+fn schemas_are_listed_and_an_unknown_format_is_refused() {
+    let here = Path::new(".");
+    let listed = succeed(here, &["schema", "--list"]);
+    let names: Vec<&str> = listed.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(names, FORMATS.map(|format| format.name));
+    for (name, said) in [("leaderbord", "did you mean `leaderboard`?"), (EVENTS[0].name, "accepted: runs, ")] {
+        let output = anabranch(here, &["schema", name]);
+        let error = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(output.stdout.is_empty() && error.contains(said), "{error}");
+    }
+}
