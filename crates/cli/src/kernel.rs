@@ -2,10 +2,12 @@
 
 use crate::failure::Failure;
 use crate::output;
-use anabranch_kernel::{ALGORITHMS, Algorithm, LoadError, features, load, status, unload};
+use anabranch_kernel::{ALGORITHMS, Algorithm, Feature, LoadError, Status, features, load, status, unload};
+use anabranch_lab::format::{KERNEL_FEATURES, KERNEL_STATUS};
 use anabranch_units::nearest;
 use clap::{Args as ClapArgs, Subcommand};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::thread;
 
 /// Arguments of `kernel`.
@@ -61,6 +63,19 @@ pub struct UnloadArgs {
     pub name: String,
 }
 
+/// Contents of the JSON of `kernel list`.
+#[derive(Serialize, JsonSchema)]
+pub struct Abilities {
+    features: Vec<Feature>,
+    congestion_controls: &'static [Algorithm],
+}
+
+/// Contents of the JSON of `kernel status`.
+#[derive(Serialize, JsonSchema)]
+pub struct InKernel {
+    loaded: Vec<Status>,
+}
+
 /// Does what was asked for.
 pub fn kernel(args: &KernelArgs) -> Result<(), Failure> {
     match &args.action {
@@ -77,13 +92,8 @@ pub fn kernel(args: &KernelArgs) -> Result<(), Failure> {
 
 fn list(form: &Form) -> Result<(), Failure> {
     let features = features();
-    let named = |algorithm: &Algorithm| {
-        let Algorithm { name, kernel_name, about, .. } = algorithm;
-        json!({ "name": name, "kernel_name": kernel_name, "about": about })
-    };
     let text = if form.json {
-        let controls: Vec<_> = ALGORITHMS.iter().map(named).collect();
-        output::json(&json!({ "features": features, "congestion_controls": controls }))?
+        output::json(&KERNEL_FEATURES, &Abilities { features, congestion_controls: ALGORITHMS })?
     } else {
         let mut text = String::from("this kernel\n");
         for feature in &features {
@@ -116,7 +126,7 @@ fn register(args: &LoadArgs) -> Result<(), Failure> {
 fn show_status(form: &Form) -> Result<(), Failure> {
     let all = status();
     if form.json {
-        return output::print(&output::json(&json!({ "loaded": all }))?);
+        return output::print(&output::json(&KERNEL_STATUS, &InKernel { loaded: all })?);
     }
     let mut text = String::new();
     for status in &all {

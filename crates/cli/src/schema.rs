@@ -2,7 +2,7 @@
 
 use crate::args::SchemaArgs;
 use crate::failure::Failure;
-use crate::{fetch, list, output, rank, script, serve, study, testbed};
+use crate::{fetch, kernel, list, output, rank, script, serve, study, testbed};
 use anabranch_lab::format::{self, Document, Format};
 use anabranch_lab::{JournalLine, Measured, calibration::Calibration, pairwise::Standings};
 use anabranch_policy::Catalogue;
@@ -18,7 +18,7 @@ use serde_json::Value;
 type Made = fn(&Format) -> Value;
 
 /// The formats, each with the type that is printed.
-static SCHEMAS: [(&Format, Made); 18] = [
+static SCHEMAS: [(&Format, Made); 21] = [
     (&format::RUNS, document::<Results<'_>>),
     (&format::COMPARISON, document::<Results<'_>>),
     (&format::PAIRWISE, document::<Standings>),
@@ -30,10 +30,13 @@ static SCHEMAS: [(&Format, Made); 18] = [
     (&format::STUDY, document::<StudyResult>),
     (&format::STUDIES, built::<study::Studies<'_>>),
     (&format::STUDY_LIST, built::<study::StudyList<'_>>),
+    (&format::WHY, built::<anabranch_why::Answer>),
     (&format::INSPECTION, built::<anabranch_inspect::Report>),
     (&format::LIST, built::<list::List<'_>>),
     (&format::SCRIPTS, built::<script::Scripts>),
     (&format::CALIBRATION, document::<Calibration>),
+    (&format::KERNEL_FEATURES, built::<kernel::Abilities>),
+    (&format::KERNEL_STATUS, built::<kernel::InKernel>),
     (&format::TESTBED, built::<testbed::TestbedRun<'_>>),
     (&format::SERVICE, built::<serve::Served>),
     (&format::TRANSFER, built::<fetch::Transfer<'_>>),
@@ -42,7 +45,7 @@ static SCHEMAS: [(&Format, Made); 18] = [
 /// Prints a schema, or the formats that have one.
 pub fn schema(catalogue: &Catalogue, args: &SchemaArgs) -> Result<(), Failure> {
     if args.list {
-        let line = |it: &&Format| format!("{:<12} {}: {} ({})\n", it.name, it.version, it.about, it.written_by);
+        let line = |it: &&Format| format!("{:<15} {}: {} ({})\n", it.name, it.version, it.about, it.written_by);
         return output::print(&format::FORMATS.iter().map(line).collect::<String>());
     }
     let Some(name) = &args.format else {
@@ -118,8 +121,9 @@ mod tests {
         // Between backticks.
         let quoted = all.flat_map(|format| format.written_by.split('`').skip(1).step_by(2));
         let words = quoted.filter(|it| !it.contains(".json")).flat_map(|it| {
-            let (command, rest) = it.split_once(' ').unwrap_or((it, ""));
-            let options = rest.split(' ').filter_map(|word| word.strip_prefix("--"));
+            let (command, options) = it.split_once(" --").unwrap_or((it, ""));
+            let options = options.split(" --").filter_map(|option| option.split(' ').next());
+            let options = options.filter(|option| !option.is_empty());
             options.map(|option| (command.to_owned(), option.to_owned())).collect::<Vec<_>>()
         });
         words.collect()
@@ -127,12 +131,13 @@ mod tests {
 
     #[test]
     fn every_option_for_json_has_a_format_and_every_format_is_that_of_an_option() {
-        fn options(command: &clap::Command) -> Vec<(String, String)> {
+        fn options(command: &clap::Command, name: &str) -> Vec<(String, String)> {
             let own = command.get_arguments().filter_map(|it| it.get_long());
-            let own = own.map(|option| (command.get_name().to_owned(), option.to_owned()));
-            own.chain(command.get_subcommands().flat_map(options)).collect()
+            let own = own.map(|option| (name.to_owned(), option.to_owned()));
+            let below = command.get_subcommands();
+            own.chain(below.flat_map(|it| options(it, format!("{name} {}", it.get_name()).trim()))).collect()
         }
-        let (all, named) = (options(&Args::command()), named());
+        let (all, named) = (options(&Args::command(), ""), named());
         for it in all.iter().filter(|(_, option)| option == "json" || option == "events") {
             assert!(named.contains(it), "`{} --{}` writes no format in lab::format", it.0, it.1);
         }

@@ -3,6 +3,7 @@
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
+use anabranch_lab::format::WHY;
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Scenario, split_policies};
 use anabranch_why::{Alternatives, Answer, Inquiry, Others};
@@ -61,8 +62,7 @@ pub fn why(catalogue: &Arc<Catalogue>, args: &WhyArgs) -> Result<(), Failure> {
     let seed = args.seed.unwrap_or(scenario.seed);
     let answer = ask(catalogue, &scenario, &args.scenario, &others, (seed, args.repeat as usize), args.jobs)?;
     if args.json {
-        let json = serde_json::to_string_pretty(&answer).map_err(|error| Failure::writing("JSON", error))?;
-        return output::print(&format!("{json}\n"));
+        return output::print(&output::json(&WHY, &answer)?);
     }
     output::print(&anabranch_report::why(&answer, output::width().min(80)))
 }

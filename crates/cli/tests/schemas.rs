@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Commands that print a document, with its format.
-const PRINTED: [(&str, &[&str]); 22] = [
+const PRINTED: [(&str, &[&str]); 25] = [
     ("runs", &["run", "small.toml", "--repeat", "2", "--json"]),
     ("runs", &["run", "page.toml", "--json"]),
     ("runs", &["run", "small.toml", "--set", "path.b.middlebox=[{kind=\"strip\"}]", "--json"]),
@@ -48,6 +48,9 @@ const PRINTED: [(&str, &[&str]); 22] = [
     ("sweep", &["sweep", "sweep.toml", "--out", "parts", "--json"]),
     ("studies", &["study", "study.toml", "--quick", "--out", "studies", "--sensitivity", "--json"]),
     ("study-list", &["study", "--list", "--json"]),
+    ("why", &["why", "small.toml", "--repeat", "2", "--schedulers", "ecf", "--congestion", "cubic", "--json"]),
+    ("kernel-features", &["kernel", "list", "--json"]),
+    ("kernel-status", &["kernel", "status", "--json"]),
     ("list", &["list", "schedulers", "--json"]),
     ("list", &["list", "schedulers", "ecf", "--json"]),
     ("list", &["list", "congestion", "--json"]),

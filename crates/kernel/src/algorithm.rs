@@ -1,7 +1,10 @@
 //! The congestion controls that can be loaded.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// A congestion control, as a BPF object.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Algorithm {
     /// Name on the command line; that of the policy in the simulator.
     pub name: &'static str,
@@ -10,6 +13,7 @@ pub struct Algorithm {
     /// Description in one line.
     pub about: &'static str,
     /// The ELF file.
+    #[serde(skip)]
     pub(crate) object: &'static [u8],
 }
 

@@ -5,11 +5,12 @@ use crate::load::BTF;
 use crate::sys;
 use rustix::fs::statfs;
 use rustix::thread::{CapabilitySet, capabilities};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 
 /// An ability of the kernel.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Feature {
     /// Name in kebab-case.
     pub name: &'static str,

@@ -2,6 +2,7 @@
 
 use crate::algorithm::{ALGORITHMS, Algorithm};
 use crate::sys;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 pub(crate) const FOLDER: &str = "/sys/fs/bpf/anabranch";
 
 /// A congestion control of ours in the kernel.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Status {
     /// Name on the command line.
     pub name: &'static str,

@@ -21,7 +21,7 @@ pub struct Format {
 }
 
 /// All formats of documents, in the order of the commands in `--help`.
-pub static FORMATS: [&Format; 18] = [
+pub static FORMATS: [&Format; 21] = [
     &RUNS,
     &COMPARISON,
     &PAIRWISE,
@@ -33,10 +33,13 @@ pub static FORMATS: [&Format; 18] = [
     &STUDY,
     &STUDIES,
     &STUDY_LIST,
+    &WHY,
     &INSPECTION,
     &LIST,
     &SCRIPTS,
     &CALIBRATION,
+    &KERNEL_FEATURES,
+    &KERNEL_STATUS,
     &TESTBED,
     &SERVICE,
     &TRANSFER,
@@ -75,6 +78,8 @@ pub static STUDY: Format = format("study", 1, "`study`: `NAME.json`", "figures a
 pub static STUDIES: Format = format("studies", 1, "`study --json`", "figures and verdicts of several studies");
 /// Names of studies.
 pub static STUDY_LIST: Format = format("study-list", 1, "`study --list --json`", "the studies, each with its paper");
+/// Limits of transfers.
+pub static WHY: Format = format("why", 1, "`why --json`", "the time of transfers by limit, and counterfactuals");
 /// Analysis of captures.
 pub static INSPECTION: Format = format("inspection", 1, "`inspect --json`", "what happened in captures");
 /// Entries of a list.
@@ -84,6 +89,12 @@ pub static SCRIPTS: Format = format("scripts", 1, "`script --json`", "the result
 /// Calibration of the simulator.
 pub static CALIBRATION: Format =
     format("calibration", 1, "`calibrate --json` and `--output`", "simulator, engine and kernel side by side");
+/// Abilities of the running kernel.
+pub static KERNEL_FEATURES: Format =
+    format("kernel-features", 1, "`kernel list --json`", "what the kernel can do, and congestion controls for it");
+/// Congestion controls in the running kernel.
+pub static KERNEL_STATUS: Format =
+    format("kernel-status", 1, "`kernel status --json`", "congestion controls of ours in the kernel");
 /// A run of the testbed.
 pub static TESTBED: Format = format("testbed", 1, "`testbed --json FILE`", "what links and paths carried in real time");
 /// Totals of a server.

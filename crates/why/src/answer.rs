@@ -9,12 +9,6 @@ use serde::{Deserialize, Serialize};
 /// Why the transfers of a scenario took as long as they did.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
-    /// Name of the format: `anabranch-why`.
-    pub format: String,
-    /// Version of the format.
-    pub version: u32,
-    /// Version and build of the program.
-    pub program: String,
     /// The scenario's name.
     pub scenario: String,
     /// SHA-256 of its content.

@@ -5,7 +5,7 @@ use crate::answer::{Answer, IdlePath, Reason, Share, Transfer, Tried};
 use crate::sentence::sentence;
 use crate::{Alternative, Cause, Judge, Judged, Kind, Limit};
 use anabranch_lab::stats::Estimate;
-use anabranch_lab::{Keep, Measured, Run, RunError, VERSION, build, in_parallel, run, run_watched};
+use anabranch_lab::{Keep, Measured, Run, RunError, in_parallel, run, run_watched};
 use anabranch_scenario::Scenario;
 use anabranch_scenario::file::MeasureName;
 use anabranch_sim::Spec;
@@ -145,9 +145,6 @@ impl<'a> Inquiry<'a> {
         let spec = scenario.spec(scenario.seed);
         let values: Vec<f64> = cases.iter().map(|case| case.run.measured.value(scenario.measure)).collect();
         let mut answer = Answer {
-            format: "anabranch-why".to_owned(),
-            version: 1,
-            program: format!("{VERSION} {}", build()),
             scenario: scenario.name.clone(),
             digest: scenario.digest.clone(),
             sets: scenario.origin.sets.clone(),
