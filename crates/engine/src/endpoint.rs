@@ -1,8 +1,8 @@
 //! A host's MPTCP: connections, and how segments, timers and applications reach them.
 
+mod info;
 mod loads;
 mod paths;
-mod standing;
 
 use crate::chance::Chance;
 use crate::chosen::Chosen;

@@ -36,5 +36,5 @@ pub use outcome::{
 };
 pub use sample::{PathSample, Sample};
 pub use spec::{Arrivals, Extent, FileOrder, HostSpec, Spacing, Spec, SpecError, TimedRestart, TimedSwitch, Workload};
-pub use state::{PathStanding, SessionState};
+pub use state::{PathInfo, SessionState};
 pub use world::{run, run_observed};

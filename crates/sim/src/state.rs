@@ -1,7 +1,7 @@
 //! The state of a connection between two events, for observers that explain a run: both ends, their applications, and
 //! the links between them.
 
-use anabranch_engine::{Standing, Wait};
+use anabranch_engine::{ConnectionInfo, Wait};
 use anabranch_paths::Direction;
 use anabranch_units::{Instant, Rate};
 
@@ -24,19 +24,19 @@ pub struct SessionState {
     /// Bytes in the opposite direction, such as a request, that were written and not read.
     pub asked: u64,
     /// The end that sends the data; `None` if it does not know of the connection.
-    pub sender: Option<Standing>,
+    pub sender: Option<ConnectionInfo>,
     /// The end that receives the data; `None` if it does not know of the connection.
-    pub receiver: Option<Standing>,
+    pub receiver: Option<ConnectionInfo>,
     /// Path on which the data that the receiver misses was sent first; `None` if it was not sent, or none is missing.
     pub missing_on: Option<usize>,
     /// Paths in the order of the specification.
-    pub paths: Vec<PathStanding>,
+    pub paths: Vec<PathInfo>,
 }
 
 /// One path at a moment, in the direction of the data.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[non_exhaustive]
-pub struct PathStanding {
+pub struct PathInfo {
     /// Rate of its slowest link; zero if one is down.
     pub rate: Rate,
     /// Time at which that link will have sent all it has queued, if nothing follows; `None` if it is idle.
@@ -67,7 +67,7 @@ impl SessionState {
             sender: None,
             receiver: None,
             missing_on: None,
-            paths: vec![PathStanding::default(); paths],
+            paths: vec![PathInfo::default(); paths],
         }
     }
 }

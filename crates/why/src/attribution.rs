@@ -22,8 +22,8 @@
 //! differs from web100 and Linux, which see only the sender and count a window that only fills a queue.
 
 use crate::{Cause, Limit};
-use anabranch_engine::{Standing, Wait};
-use anabranch_sim::{PathStanding, SessionState};
+use anabranch_engine::{ConnectionInfo, Wait};
+use anabranch_sim::{PathInfo, SessionState};
 
 /// A state of a connection, and which of its paths are busy.
 pub(crate) struct Moment<'a> {
@@ -76,7 +76,7 @@ impl Moment<'_> {
         }
     }
 
-    fn open_sender(&self) -> Option<&Standing> {
+    fn open_sender(&self) -> Option<&ConnectionInfo> {
         self.state.sender.as_ref().filter(|sender| sender.open)
     }
 
@@ -88,7 +88,7 @@ impl Moment<'_> {
     }
 
     /// A limit that binds all paths: there is nothing unsent, or the peer's window admits none of it.
-    fn shared_limit(&self, sender: &Standing) -> Option<Cause> {
+    fn shared_limit(&self, sender: &ConnectionInfo) -> Option<Cause> {
         let missing_on = self.state.missing_on;
         if sender.unsent == 0 {
             if self.state.written < self.state.wanted {
@@ -97,7 +97,7 @@ impl Moment<'_> {
             return Some(self.held_back().unwrap_or(Cause { limit: Limit::InFlight, path: missing_on }));
         }
         // A part of a segment is not sent either while more is under way (RFC 9293 §3.8.6.2.1).
-        let mss = self.usable().map(|(_, standing)| standing.mss).max().unwrap_or(0);
+        let mss = self.usable().map(|(_, info)| info.mss).max().unwrap_or(0);
         let is_silly = sender.sendable < sender.unsent.min(mss) && sender.outstanding > 0;
         (sender.sendable == 0 || is_silly).then(|| self.window())
     }
@@ -122,35 +122,35 @@ impl Moment<'_> {
     }
 
     /// The limit of a path alone, which idles.
-    fn own_limit(&self, sender: &Standing, path: usize) -> Cause {
-        let standing = &self.state.paths[path];
-        let limit = match standing.wait {
+    fn own_limit(&self, sender: &ConnectionInfo, path: usize) -> Cause {
+        let info = &self.state.paths[path];
+        let limit = match info.wait {
             Some(Wait::Timeout) => Limit::Timeout,
             Some(Wait::SlowStart) => Limit::SlowStart,
             Some(Wait::CongestionWindow) => Limit::CongestionWindow,
             Some(Wait::Pacing) => Limit::Pacing,
             Some(Wait::PeerWindow) => return self.window(),
             // One subflow has no choice: it waits for the rest of a segment (Nagle, RFC 9293 §3.7.4).
-            Some(Wait::Room) if self.usable().count() == 1 && sender.unsent < standing.mss => Limit::ApplicationSends,
+            Some(Wait::Room) if self.usable().count() == 1 && sender.unsent < info.mss => Limit::ApplicationSends,
             _ => Limit::Scheduler,
         };
         Cause::of(limit, path)
     }
 
     /// The paths with a subflow that policies are shown, or that is being joined.
-    fn usable(&self) -> impl Iterator<Item = (usize, &PathStanding)> {
+    fn usable(&self) -> impl Iterator<Item = (usize, &PathInfo)> {
         let all = self.state.paths.iter().enumerate();
         let some_are_up = self.has_rate();
-        all.filter(move |(_, standing)| {
-            let dead = standing.rate.is_zero() && some_are_up;
-            standing.wait.is_some_and(|wait| wait != Wait::SetAside) && !dead
+        all.filter(move |(_, info)| {
+            let dead = info.rate.is_zero() && some_are_up;
+            info.wait.is_some_and(|wait| wait != Wait::SetAside) && !dead
         })
     }
 
     /// True if some path with a subflow is up.
     fn has_rate(&self) -> bool {
-        let shown = |standing: &&PathStanding| standing.wait.is_some_and(|wait| wait != Wait::SetAside);
-        self.state.paths.iter().filter(shown).any(|standing| !standing.rate.is_zero())
+        let shown = |info: &&PathInfo| info.wait.is_some_and(|wait| wait != Wait::SetAside);
+        self.state.paths.iter().filter(shown).any(|info| !info.rate.is_zero())
     }
 
     fn is_joining(&self, path: usize) -> bool {
@@ -174,20 +174,20 @@ mod tests {
     fn state() -> SessionState {
         let mut state = SessionState::new(0, Direction::Down, 2);
         (state.wanted, state.written, state.read) = (1_000_000, 1_000_000, 0);
-        let mut sender = Standing::default();
+        let mut sender = ConnectionInfo::default();
         (sender.open, sender.unsent, sender.sendable, sender.outstanding) = (true, 500_000, 100_000, 50_000);
-        (state.sender, state.receiver) = (Some(sender), Some(Standing::default()));
+        (state.sender, state.receiver) = (Some(sender), Some(ConnectionInfo::default()));
         for (path, mbps) in state.paths.iter_mut().zip([10, 20]) {
             (path.rate, path.wait, path.mss) = (Rate::from_mbps(mbps), Some(Wait::Room), 1460);
         }
         state
     }
 
-    fn sender(state: &mut SessionState) -> &mut Standing {
+    fn sender(state: &mut SessionState) -> &mut ConnectionInfo {
         state.sender.as_mut().expect("it is there")
     }
 
-    fn receiver(state: &mut SessionState) -> &mut Standing {
+    fn receiver(state: &mut SessionState) -> &mut ConnectionInfo {
         state.receiver.as_mut().expect("it is there")
     }
 

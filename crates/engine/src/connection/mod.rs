@@ -13,7 +13,7 @@
 //!   `throttling` (pacing and small queues), `emit`, `burst` (one mapping over several segments), `detour` (ACKs on
 //!   another subflow's path), `probing` (for that), `sizes`;
 //! - the subflows there should be: `addresses`, `paths`, `history`, `lost_subflows`;
-//! - the end: `fallback` (to plain TCP), `closing`; `load`, `standing` and `check` look at the whole.
+//! - the end: `fallback` (to plain TCP), `closing`; `load`, `info` and `check` look at the whole.
 
 mod acceptance;
 mod acknowledgment;
@@ -33,6 +33,7 @@ mod fallback;
 mod handshake;
 mod history;
 mod indices;
+mod info;
 mod input;
 mod keys;
 mod life;
@@ -51,7 +52,6 @@ mod resume;
 mod sender;
 mod signal;
 mod sizes;
-mod standing;
 mod subflows;
 mod throttling;
 mod timers;

@@ -4,8 +4,8 @@ use super::Stage;
 use crate::SessionState;
 use crate::address::sender;
 use crate::session::Session;
-use crate::state::PathStanding;
-use anabranch_engine::{Standing, Wait};
+use crate::state::PathInfo;
+use anabranch_engine::{ConnectionInfo, Wait};
 use anabranch_paths::Direction;
 
 impl Stage<'_> {
@@ -34,20 +34,19 @@ impl Stage<'_> {
         // What a middlebox adds to a stream is no request.
         state.asked = back.written.saturating_sub(back.read);
         let sending = sender(direction);
-        let standing = |side: usize, kept: &mut Option<Standing>| {
-            let mut standing = kept.take().unwrap_or_default();
-            let known = ids[side].is_some_and(|id| self.hosts[ends[side]].endpoint.standing(id, &mut standing));
-            *kept = known.then_some(standing);
+        let fill = |side: usize, kept: &mut Option<ConnectionInfo>| {
+            let mut info = kept.take().unwrap_or_default();
+            let known = ids[side].is_some_and(|id| self.hosts[ends[side]].endpoint.connection_info(id, &mut info));
+            *kept = known.then_some(info);
         };
-        standing(sending, &mut state.sender);
-        standing(1 - sending, &mut state.receiver);
-        let on_path =
-            |it: &anabranch_engine::SubflowStanding| self.path_in_spec(self.path_between(it.local, it.remote));
+        fill(sending, &mut state.sender);
+        fill(1 - sending, &mut state.receiver);
+        let on_path = |it: &anabranch_engine::SubflowInfo| self.path_in_spec(self.path_between(it.local, it.remote));
         let missing = state.receiver.as_ref().map_or(0, |receiver| receiver.expected);
         let carrier = ids[sending].and_then(|id| self.hosts[ends[sending]].endpoint.first_carrier(id, missing));
         let of_sender = || state.sender.iter().flat_map(|end| &end.subflows);
         state.missing_on = carrier.and_then(|id| of_sender().find(|it| it.id == id)).map(on_path);
-        state.paths.fill(PathStanding::default());
+        state.paths.fill(PathInfo::default());
         for it in of_sender() {
             let path = &mut state.paths[on_path(it)];
             // Of several subflows of one path, the one that could send first.
@@ -58,14 +57,14 @@ impl Stage<'_> {
             path.heard = path.heard.max(it.heard);
         }
         // The sender does not hear of a join before its SYN arrives.
-        let joining = |it: &&anabranch_engine::SubflowStanding| it.wait == Wait::Handshake;
+        let joining = |it: &&anabranch_engine::SubflowInfo| it.wait == Wait::Handshake;
         for it in state.receiver.iter().flat_map(|end| &end.subflows).filter(joining) {
             state.paths[on_path(it)].wait.get_or_insert(Wait::Handshake);
         }
         let first = client * self.topology.paths_per_client();
-        for (path, standing) in state.paths.iter_mut().enumerate() {
-            standing.rate = self.topology.state(first + path, direction).rate;
-            standing.busy_until = self.topology.busy_until(self.now, first + path, direction);
+        for (path, info) in state.paths.iter_mut().enumerate() {
+            info.rate = self.topology.state(first + path, direction).rate;
+            info.busy_until = self.topology.busy_until(self.now, first + path, direction);
         }
     }
 }

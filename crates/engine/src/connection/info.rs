@@ -5,25 +5,25 @@ use crate::recovery::Phase;
 use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
-use crate::{Standing, SubflowStanding, Wait};
+use crate::{ConnectionInfo, SubflowInfo, Wait};
 use anabranch_units::{Bytes, SubflowId};
 
 impl Connection {
-    /// Fills in what this end waits for now. Uses the memory of `standing` again.
-    pub(crate) fn standing(&self, shared: &Shared, standing: &mut Standing) {
+    /// Fills in what this end waits for now. Uses the memory of `info` again.
+    pub(crate) fn info(&self, shared: &Shared, info: &mut ConnectionInfo) {
         let out = &self.sender.outgoing;
         let established = self.subflows.iter().any(|subflow| subflow.state == State::Established);
         let unsent = out.unsent.total();
-        standing.open = established && self.life.mode() != Mode::Negotiating;
-        standing.unsent = unsent;
-        standing.sendable = if unsent == 0 { 0 } else { out.unsent.below(out.edge) };
-        standing.outstanding = out.nxt - out.una.min(out.nxt);
-        standing.send_buffer_full = out.writer_waits && self.write_space(shared) == 0;
-        standing.expected = self.receiver.stream_next();
-        standing.unread = self.receiver.unread();
+        info.open = established && self.life.mode() != Mode::Negotiating;
+        info.unsent = unsent;
+        info.sendable = if unsent == 0 { 0 } else { out.unsent.below(out.edge) };
+        info.outstanding = out.nxt - out.una.min(out.nxt);
+        info.send_buffer_full = out.writer_waits && self.write_space(shared) == 0;
+        info.expected = self.receiver.stream_next();
+        info.unread = self.receiver.unread();
         let on_subflows: u64 = self.subflows.iter().map(|subflow| subflow.rx.ofo.bytes()).sum();
-        standing.held = self.receiver.waiting_bytes() + on_subflows;
-        standing.subflows.clear();
+        info.held = self.receiver.waiting_bytes() + on_subflows;
+        info.subflows.clear();
         // As `Subflows::eligible` chooses, without its memory.
         let usable =
             |backup: bool| self.subflows.iter().any(|subflow| subflow.is_usable() && subflow.backup() == backup);
@@ -33,7 +33,7 @@ impl Connection {
             (false, true) => subflow.is_usable(),
             (false, false) => subflow.is_open() && subflow.tx.rtt.srtt().is_some(),
         };
-        standing.subflows.extend(self.subflows.iter().map(|subflow| SubflowStanding {
+        info.subflows.extend(self.subflows.iter().map(|subflow| SubflowInfo {
             id: subflow.id,
             local: subflow.flow.src,
             remote: subflow.flow.dst,

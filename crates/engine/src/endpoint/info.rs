@@ -1,16 +1,16 @@
 //! The state of an endpoint's connections, for those who explain a run. Asking changes nothing and keeps nothing.
 
 use super::Endpoint;
-use crate::{ConnectionId, Standing};
+use crate::{ConnectionId, ConnectionInfo};
 use anabranch_units::SubflowId;
 
 impl Endpoint {
     /// Fills in what this end of a connection waits for now. To be asked when [`Endpoint::poll_transmit`] has nothing
-    /// more. Returns false, and leaves `standing` as it is, if there is no such connection.
-    pub fn standing(&self, id: ConnectionId, standing: &mut Standing) -> bool {
+    /// more. Returns false, and leaves `info` as it is, if there is no such connection.
+    pub fn connection_info(&self, id: ConnectionId, info: &mut ConnectionInfo) -> bool {
         let connection = self.get(id);
         if let Some(connection) = connection {
-            connection.standing(&self.shared, standing);
+            connection.info(&self.shared, info);
         }
         connection.is_some()
     }

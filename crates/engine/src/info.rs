@@ -6,7 +6,7 @@ use std::net::IpAddr;
 /// One end of a connection, as its driver finds it when nothing more can be sent now.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub struct Standing {
+pub struct ConnectionInfo {
     /// A subflow is established, and it is known whether the connection is MPTCP.
     pub open: bool,
     /// Bytes written and never sent.
@@ -24,13 +24,13 @@ pub struct Standing {
     /// Bytes held behind a hole, at the data level or on their subflow.
     pub held: u64,
     /// Subflows in the order of their identifiers.
-    pub subflows: Vec<SubflowStanding>,
+    pub subflows: Vec<SubflowInfo>,
 }
 
 /// One end of a subflow at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct SubflowStanding {
+pub struct SubflowInfo {
     /// Identifier of the subflow.
     pub id: SubflowId,
     /// Our address.
