@@ -24,20 +24,19 @@ pub(crate) struct Usage {
 
 impl Usage {
     /// Notes that an element was put in: `used` are there now, and there is room for `room`.
-    /// Once in a while, if a quarter of the room would have done since the last time, answers how much is enough.
+    /// True once in a while, if a quarter of the room would have done since the last time.
     #[inline]
-    pub(crate) fn note(&mut self, used: usize, room: usize) -> Option<usize> {
+    pub(crate) fn note(&mut self, used: usize, room: usize) -> bool {
         self.most = self.most.max(used as u32);
         self.left = self.left.saturating_sub(1);
-        if self.left > 0 { None } else { self.renew(used, room) }
+        self.left == 0 && self.renew(used, room)
     }
 
     #[cold]
-    fn renew(&mut self, used: usize, room: usize) -> Option<usize> {
+    fn renew(&mut self, used: usize, room: usize) -> bool {
         let most = std::mem::replace(&mut self.most, used as u32) as usize;
         self.left = LEAST_WHILE.max(16 * room as u32);
-        let enough = 2 * most.max(LEAST_ROOM);
-        (room >= 2 * enough).then_some(enough)
+        room >= 4 * most.max(LEAST_ROOM)
     }
 }
 
@@ -63,16 +62,15 @@ mod tests {
     #[test]
     fn room_that_a_busy_store_used_once_is_found_after_a_while() {
         let mut usage = Usage::default();
-        assert_eq!(usage.note(1000, 1000), None);
+        assert!(!usage.note(1000, 1000));
         let mut calls = 0;
-        let enough = loop {
+        loop {
             calls += 1;
-            if let Some(enough) = usage.note(30 + calls % 2, 1000) {
-                break enough;
+            if usage.note(30 + calls % 2, 1000) {
+                break;
             }
-        };
-        assert_eq!(enough, 62);
+        }
         assert!((16_000..=2 * 16_384).contains(&calls), "{calls}");
-        assert!((0..100_000).all(|n| usage.note(300 * (n % 2), 1000).is_none()), "what is used again and again stays");
+        assert!((0..100_000).all(|n| !usage.note(300 * (n % 2), 1000)), "what is used again and again stays");
     }
 }

@@ -93,7 +93,7 @@ impl Originals {
     /// `length` bytes that were sent from subflow offset `start` on, piece by piece.
     pub(crate) fn bytes(&self, start: u64, length: u64) -> impl Iterator<Item = &[u8]> {
         let end = start + length;
-        let runs = self.runs.range(self.index(start)..).take_while(move |run| run.start < end);
+        let runs = self.runs.iter_from(self.index(start)).take_while(move |run| run.start < end);
         runs.map(move |run| {
             let from = start.max(run.start);
             run.slice(from, end.min(run.end()) - from)

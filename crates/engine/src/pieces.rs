@@ -58,7 +58,7 @@ impl Pieces {
     fn join_row(&mut self) {
         let from = self.queue.len() - self.small.min(self.queue.len());
         let mut joined = BytesMut::new();
-        for piece in self.queue.drain_from(from) {
+        for piece in self.queue.split_off(from) {
             joined.extend_from_slice(&piece);
         }
         self.queue.push_back(joined.freeze());

@@ -6,16 +6,19 @@
 //! for small neighbours, which become one chunk. What is held is never replaced by a later copy (RFC 9293 §3.10.7.4
 //! trims what was already received).
 //!
-//! A chunk begins where the one before it ends, so it takes 40 bytes. The slab grows by a quarter and shrinks when it
+//! A chunk begins where the one before it ends, so it takes 40 bytes. The slab grows by blocks of 64 and shrinks when it
 //! is four times too large.
 //!
 //! Two bounds keep memory within a small multiple of the payload: bytes, and chunks, whose mean size has a floor. Where
 //! a bound is reached, what is nearest to the bytes that are missing stays: the farthest goes first. RFC 2018 §8 lets a
 //! receiver discard what it has reported.
 
+mod slab;
+
 use crate::blocks::Blocks;
 use crate::idle::Usage;
 use bytes::Bytes;
+use slab::Slab;
 
 /// Limits of the data that may wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,7 +44,7 @@ impl Limits {
 pub struct Reassembly {
     limits: Limits,
     runs: Blocks<Run>,
-    slab: Vec<Chunk>,
+    slab: Slab<Chunk>,
     free: u32,
     usage: Usage,
     bytes: u64,
@@ -87,7 +90,7 @@ impl Reassembly {
         Reassembly {
             limits,
             runs: Blocks::new(),
-            slab: Vec::new(),
+            slab: Slab::new(),
             free: NONE,
             usage: Usage::default(),
             bytes: 0,
@@ -104,8 +107,8 @@ impl Reassembly {
     /// whole: it stores nothing and returns `None`.
     pub fn insert(&mut self, start: u64, payload: Bytes) -> Option<u64> {
         let stored = self.store(start, payload);
-        if let Some(enough) = self.usage.note(self.fragments, self.slab.capacity()) {
-            self.compact(enough);
+        if self.usage.note(self.fragments, self.slab.capacity()) {
+            self.compact();
         }
         stored
     }
@@ -390,9 +393,6 @@ impl Reassembly {
         self.fragments += 1;
         let chunk = Chunk { payload, next: NONE, before: NONE };
         if self.free == NONE {
-            if self.slab.len() == self.slab.capacity() {
-                self.slab.reserve_exact(self.slab.len() / 4 + FEW_CHUNKS);
-            }
             self.slab.push(chunk);
             return (self.slab.len() - 1) as u32;
         }
@@ -403,9 +403,10 @@ impl Reassembly {
         index
     }
 
-    /// Moves all chunks of the runs into a slab with room for `room` chunks.
-    fn compact(&mut self, room: usize) {
-        let mut slab = Vec::with_capacity(room);
+    /// Moves all chunks of the runs into a slab of their own.
+    #[cold]
+    fn compact(&mut self) {
+        let mut slab = Slab::new();
         for index in 0..self.runs.len() {
             let run = &mut self.runs[index];
             let mut at = std::mem::replace(&mut run.head, slab.len() as u32);
@@ -425,8 +426,8 @@ impl Reassembly {
     /// Gives a large slab back if the hole that all waited for is filled.
     /// On a subflow that was a loss, and the next one is far.
     fn trim(&mut self) {
-        if self.reports && self.runs.is_empty() && self.slab.capacity() > 2 * TRIMMED {
-            self.slab = Vec::with_capacity(TRIMMED);
+        if self.reports && self.runs.is_empty() && self.slab.capacity() > MOST_KEPT {
+            self.slab = Slab::new();
             self.free = NONE;
         }
     }
@@ -434,7 +435,7 @@ impl Reassembly {
     /// Gives memory back if nothing is held: the peer has nothing more to send for now.
     pub fn release(&mut self) {
         if self.runs.is_empty() && self.slab.capacity() > 0 {
-            self.slab = Vec::new();
+            self.slab = Slab::new();
             self.free = NONE;
             self.runs = Blocks::new();
             self.recent = None;
@@ -485,10 +486,8 @@ pub(crate) const LEAST_MEAN: u64 = 256;
 const FEW: usize = 1 << 10;
 /// Twice what a SACK option can name, so that enough are left when some of them merge.
 const RECENT: usize = 8;
-/// Chunks that a subflow's slab keeps room for, once it had more.
-const TRIMMED: usize = 128;
-/// Chunks that a slab has room for at first, and by which it grows beside its quarter.
-const FEW_CHUNKS: usize = 8;
+/// Chunks that a subflow's slab keeps room for when nothing waits.
+const MOST_KEPT: usize = 256;
 const NONE: u32 = u32::MAX;
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ impl SentLog {
 
     /// Returns, from `offset` on, the rest of the first record that the subflow in `slot` did not carry.
     pub(crate) fn first_not_carried(&self, slot: u8, offset: u64) -> Option<(u64, u64)> {
-        let mut records = self.records.range(self.first_ending_after(offset)..);
+        let mut records = self.records.iter_from(self.first_ending_after(offset));
         let (start, end) = self.range(records.find(|record| record.carriers & bit(slot) == 0)?);
         Some((start.max(offset), end))
     }

@@ -142,7 +142,7 @@ fn chunks_are_reused() {
 fn a_slab_shrinks_when_it_is_four_times_too_large() {
     let mut r = Reassembly::new(WIDE);
     (1..1000).for_each(|n| assert_eq!(r.insert(10 * n, bytes(10 * n, 5)), Some(5)));
-    assert!((999..1300).contains(&r.slab.capacity()), "it grows by a quarter");
+    assert!((999..1300).contains(&r.slab.capacity()), "it grows by blocks");
     r.drop_beyond(0);
     // Flights of twenty, each with a hole in the middle.
     let mut flights = 0;
@@ -157,17 +157,17 @@ fn a_slab_shrinks_when_it_is_four_times_too_large() {
             assert_eq!(r.pop(at + 600 * n), Some((at + 600 * n, bytes(at, 600))));
         }
     }
-    assert!(flights < 3000 && r.slab.capacity() >= 38, "{} after {flights}", r.slab.capacity());
+    assert!(flights < 3000 && r.slab.capacity() >= 19, "{} after {flights}", r.slab.capacity());
     r.release();
     assert_eq!(r.slab.capacity(), 0);
 }
 
 #[test]
 fn a_subflow_keeps_no_large_slab_once_its_loss_is_repaired() {
-    for (mut r, kept) in [(Reassembly::reporting(WIDE), TRIMMED), (Reassembly::new(WIDE), 500)] {
+    for (mut r, kept) in [(Reassembly::reporting(WIDE), 0..1), (Reassembly::new(WIDE), 500..600)] {
         (1..501).for_each(|n| assert_eq!(r.insert(600 * n, bytes(0, 600)), Some(600)));
         (1..501).for_each(|n| assert_eq!(r.pop(600 * n), Some((600 * n, bytes(0, 600)))));
-        assert!((kept..2 * kept).contains(&r.slab.capacity()), "{}", r.slab.capacity());
+        assert!(kept.contains(&r.slab.capacity()), "{}", r.slab.capacity());
         assert_eq!((r.insert(600, bytes(0, 600)), r.pop(600)), (Some(600), Some((600, bytes(0, 600)))));
     }
 }
