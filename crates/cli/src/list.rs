@@ -192,7 +192,8 @@ fn plain(name: &str, about: &str) -> Item {
 
 fn middleboxes() -> Vec<Item> {
     let item = |info: &MiddleboxInfo| {
-        let keys = if info.keys.is_empty() { String::new() } else { format!(": {}", info.keys) };
+        let keys: Vec<String> = info.keys.iter().map(ToString::to_string).collect();
+        let keys = if keys.is_empty() { String::new() } else { format!(": {}", keys.join(", ")) };
         let paper = Some(info.source.to_owned());
         Item { paper, ..plain(info.name, &format!("{}{keys}", info.about)) }
     };

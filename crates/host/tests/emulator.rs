@@ -7,7 +7,10 @@ mod common;
 use anabranch_host::emulator::{EmulatorReport, Handle, Options, Validity};
 use anabranch_host::{Device, Emulator, PathEnds};
 use anabranch_net::{Change, LossModel, QueueLimit, Reordering};
-use anabranch_paths::{Affected, Middlebox, MiddleboxSpec, NetworkSpec, PathSpec, SharedLink, Stripped, TimedChange};
+use anabranch_paths::{
+    Affected, AlterPayload, Coalesce, Middlebox, MiddleboxSpec, Nat, NetworkSpec, PathSpec, RewriteSequence,
+    SharedLink, Stripped, TimedChange,
+};
 use anabranch_units::{Duration, Rate, Seed, SubflowSeq};
 use anabranch_wire::{Checksums, Flags, FlowKey, MpCapable, MpOption, Segment};
 use bytes::{Bytes, BytesMut};
@@ -335,7 +338,7 @@ fn middleboxes_see_segments_and_nothing_else() {
     stripped.middleboxes = vec![MiddleboxSpec::at_server(Middlebox::strip(Stripped::All))];
     let mut merged = path("b", &link(1000, 1));
     let wait = Duration::from_millis(5);
-    merged.middleboxes = vec![MiddleboxSpec::new(Middlebox::Coalesce { size: 2000, wait, direction: None })];
+    merged.middleboxes = vec![MiddleboxSpec::new(Middlebox::Coalesce(Coalesce { size: 2000, wait, direction: None }))];
     let bench = bench(&NetworkSpec::new(vec![stripped, merged]));
     let plain = segment(Flags::ACK, b"as it was");
     let mut capable = segment(Flags::SYN, b"");
@@ -358,10 +361,10 @@ fn middleboxes_see_segments_and_nothing_else() {
 fn nothing_that_a_device_hands_over_is_too_much() {
     let kinds = [
         Middlebox::strip(Stripped::All),
-        Middlebox::RewriteSequence,
-        Middlebox::Coalesce { size: 65_000, wait: Duration::from_millis(1), direction: None },
-        Middlebox::AlterPayload { offset: 0, remove: 1, insert: 1000, direction: None },
-        Middlebox::Nat { rebind: None, unmapped: anabranch_paths::Unmapped::Reset },
+        Middlebox::RewriteSequence(RewriteSequence),
+        Middlebox::Coalesce(Coalesce { size: 65_000, wait: Duration::from_millis(1), direction: None }),
+        Middlebox::AlterPayload(AlterPayload { offset: 0, remove: 1, insert: 1000, direction: None }),
+        Middlebox::Nat(Nat { rebind: None, unmapped: anabranch_paths::Unmapped::Reset }),
     ];
     let mut config = link(10_000, 0);
     (config.corruption, config.duplication) = (0.3, 0.3);

@@ -22,10 +22,7 @@ mod topology;
 pub use carrier::Carriers;
 pub use direction::{Affected, Direction, PerDirection};
 pub use error::NetworkError;
-pub use middlebox::{
-    Chain, End, Fault, MIDDLEBOXES, Middlebox, MiddleboxInfo, MiddleboxOutcome, MiddleboxSpec, Moving, SplitOptions,
-    Stripped, StrippedOptions, SynOption, Unmapped,
-};
+pub use middlebox::*;
 pub use network::{NetworkSpec, PathSpec, SharedLink, TimedChange, copy_name};
 pub use packet::PacketId;
 pub use topology::{LinkOutcome, PathState, Topology};

@@ -4,7 +4,9 @@
 mod common;
 
 use anabranch_net::{Change, LinkConfig};
-use anabranch_paths::{Affected, Direction, End, Middlebox, MiddleboxSpec, SharedLink, TimedChange, Unmapped};
+use anabranch_paths::{
+    Affected, Coalesce, Direction, End, Middlebox, MiddleboxSpec, Nat, SharedLink, TimedChange, Unmapped,
+};
 use anabranch_policy::registry::{SCHEDULERS, find};
 use anabranch_sim::{Extent, Outcome, Spacing, Spec, SpecError, TimedRestart, TimedSwitch, Transfer, Workload, run};
 use anabranch_units::{Bytes, Duration, Rate};
@@ -38,8 +40,11 @@ fn everything() -> Spec {
     let mut a = lossy_path("a", 20, 10, 0.01);
     a.nic = Some(Rate::from_mbps(1000));
     a.middleboxes = vec![
-        MiddleboxSpec::new(Middlebox::Nat { rebind: None, unmapped: Unmapped::Dropped }),
-        MiddleboxSpec { kind: Middlebox::Coalesce { size: 2920, wait: ms(1), direction: None }, end: End::Server },
+        MiddleboxSpec::new(Middlebox::Nat(Nat { rebind: None, unmapped: Unmapped::Dropped })),
+        MiddleboxSpec {
+            kind: Middlebox::Coalesce(Coalesce { size: 2920, wait: ms(1), direction: None }),
+            end: End::Server,
+        },
     ];
     let mut b = lossy_path("b", 10, 30, 0.01);
     (a.via, b.via) = (Some("core".to_owned()), Some("core".to_owned()));

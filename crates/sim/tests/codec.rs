@@ -4,7 +4,7 @@
 mod common;
 mod draw;
 
-use anabranch_paths::{Direction, Middlebox, MiddleboxSpec, Stripped};
+use anabranch_paths::{AlterPayload, Coalesce, Direction, EarlyAck, Middlebox, MiddleboxSpec, Nat, Stripped};
 use anabranch_sim::{Outcome, Spec, run};
 use anabranch_units::Seed;
 use common::*;
@@ -51,10 +51,10 @@ fn damaged_packets_are_found_by_their_checksums() {
 #[test]
 fn what_middleboxes_make_has_bytes_too() {
     for kind in [
-        Middlebox::EarlyAck { delay: ms(1), lose: 0, direction: None },
-        Middlebox::Nat { rebind: Some(ms(300)), unmapped: anabranch_paths::Unmapped::Reset },
-        Middlebox::Coalesce { size: 65_000, wait: ms(20), direction: None },
-        Middlebox::AlterPayload { offset: 100, remove: 3, insert: 900, direction: None },
+        Middlebox::EarlyAck(EarlyAck { delay: ms(1), lose: 0, direction: None }),
+        Middlebox::Nat(Nat { rebind: Some(ms(300)), unmapped: anabranch_paths::Unmapped::Reset }),
+        Middlebox::Coalesce(Coalesce { size: 65_000, wait: ms(20), direction: None }),
+        Middlebox::AlterPayload(AlterPayload { offset: 100, remove: 3, insert: 900, direction: None }),
         Middlebox::strip(Stripped::ThirdAck),
     ] {
         for direction in [Direction::Down, Direction::Up] {

@@ -10,7 +10,7 @@
 mod common;
 
 use anabranch_engine::{Factory, Purpose};
-use anabranch_paths::{Direction, End, Fault, Middlebox, MiddleboxSpec, PacketId};
+use anabranch_paths::{Direction, End, Fault, Faults, Middlebox, MiddleboxSpec, PacketId};
 use anabranch_policy::registry::{Entry, FIRST_PATHS, REINJECTIONS, find};
 use anabranch_policy::reinjection::Reinjection;
 use anabranch_sim::{
@@ -139,7 +139,7 @@ impl Subject {
         for ((direction, path), plan) in plans {
             // Where its packets enter the path, in the order in which they were sent.
             let end = if direction == Direction::Up { End::Client } else { End::Server };
-            let kind = Middlebox::Faults { plan, wait: LATE, direction: Some(direction) };
+            let kind = Middlebox::Faults(Faults { plan, wait: LATE, direction: Some(direction) });
             spec.network.paths[path].middleboxes.push(MiddleboxSpec { kind, end });
         }
         spec

@@ -8,8 +8,8 @@ mod common;
 
 use anabranch_engine::FallbackReason;
 use anabranch_paths::{
-    Direction, End, Middlebox, MiddleboxSpec, NetworkError, SplitOptions, Stripped, StrippedOptions, SynOption,
-    Unmapped,
+    AlterPayload, Coalesce, Direction, DropSyn, EarlyAck, End, Middlebox, MiddleboxSpec, MtuBlackhole, Nat,
+    NetworkError, RewriteSequence, Split, SplitOptions, Strip, Stripped, StrippedOptions, SynOption, Unmapped,
 };
 use anabranch_sim::{EventKind, EventRecord, Host, Outcome, Spec, SpecError, TimedRestart, run};
 use anabranch_units::{Bytes, Duration, Instant};
@@ -116,7 +116,7 @@ fn options_stripped_from_a_join_cost_that_subflow_only() {
 #[test]
 fn a_second_path_that_strips_mappings_costs_little() {
     for options in [StrippedOptions::Mptcp, StrippedOptions::Dss] {
-        let strip = Middlebox::Strip { from: Stripped::AfterHandshake, options, after: 0, direction: None };
+        let strip = Middlebox::Strip(Strip { from: Stripped::AfterHandshake, options, after: 0, direction: None });
         let mut spec = on_second(&[strip], Direction::Down);
         spec.workloads = vec![download(5_000_000)];
         spec.record_events = true;
@@ -141,7 +141,8 @@ fn a_join_that_is_never_confirmed_carries_nothing() {
 
 #[test]
 fn options_that_stop_getting_through_are_noticed_in_the_middle() {
-    let strip = Middlebox::Strip { from: Stripped::All, options: StrippedOptions::Mptcp, after: 100, direction: None };
+    let strip =
+        Middlebox::Strip(Strip { from: Stripped::All, options: StrippedOptions::Mptcp, after: 100, direction: None });
     for direction in BOTH {
         let outcome = complete(&alone(std::slice::from_ref(&strip), direction));
         assert_eq!(fallbacks(&outcome), [(); 2].map(|()| vec![FallbackReason::OptionsLost]));
@@ -167,7 +168,8 @@ fn an_address_whose_announcement_is_dropped_is_not_joined() {
     for direction in BOTH {
         assert_eq!(subflows(&[], direction), (2, true, 0));
         for options in [StrippedOptions::AddAddr, StrippedOptions::Control] {
-            let strip = Middlebox::Strip { from: Stripped::All, options, after: 0, direction: Some(Direction::Down) };
+            let strip =
+                Middlebox::Strip(Strip { from: Stripped::All, options, after: 0, direction: Some(Direction::Down) });
             // Without its echo, ADD_ADDR is repeated (RFC 8684 §3.4.1), as long as the connection lasts and three times
             // at most.
             let (subflows, multipath, dropped) = subflows(&[strip], direction);
@@ -191,7 +193,7 @@ fn other_sequence_numbers_change_nothing() {
                 }
                 complete(&spec)
             };
-            let (without, rewritten) = (lossy(&[]), lossy(&[Middlebox::RewriteSequence]));
+            let (without, rewritten) = (lossy(&[]), lossy(&[Middlebox::RewriteSequence(RewriteSequence)]));
             assert!(rewritten.middleboxes[0].altered > 0 && rewritten.connections[0].multipath);
             assert_eq!(rewritten.transfers, without.transfers);
             let lost =
@@ -206,7 +208,7 @@ fn other_sequence_numbers_change_nothing() {
 fn segments_that_are_cut_stay_multipath() {
     for options in [SplitOptions::Copied, SplitOptions::First] {
         for direction in BOTH {
-            let split = Middlebox::Split { size: 536, options, direction: None };
+            let split = Middlebox::Split(Split { size: 536, options, direction: None });
             for spec in [alone, on_first, on_second].map(|spec| spec(std::slice::from_ref(&split), direction)) {
                 let outcome = complete(&spec);
                 // 1420 bytes are three pieces.
@@ -224,7 +226,7 @@ fn segments_that_are_cut_stay_multipath() {
 /// Of two mappings one is lost with its segment's options: the bytes under it have none (RFC 8684 §3.7).
 #[test]
 fn merged_segments_lose_a_mapping_and_that_is_noticed() {
-    let coalesce = Middlebox::Coalesce { size: 2920, wait: ms(2), direction: None };
+    let coalesce = Middlebox::Coalesce(Coalesce { size: 2920, wait: ms(2), direction: None });
     for direction in BOTH {
         let outcome = complete(&alone(std::slice::from_ref(&coalesce), direction));
         assert!(outcome.middleboxes[0].altered > 0);
@@ -245,8 +247,8 @@ fn merged_segments_lose_a_mapping_and_that_is_noticed() {
 /// Small segments, where a merged one is no larger than a full one: two halves of a packet meet again.
 #[test]
 fn pieces_that_are_merged_again_are_as_before() {
-    let split = Middlebox::Split { size: 710, options: SplitOptions::First, direction: Some(Direction::Down) };
-    let coalesce = Middlebox::Coalesce { size: 1420, wait: ms(2), direction: Some(Direction::Down) };
+    let split = Middlebox::Split(Split { size: 710, options: SplitOptions::First, direction: Some(Direction::Down) });
+    let coalesce = Middlebox::Coalesce(Coalesce { size: 1420, wait: ms(2), direction: Some(Direction::Down) });
     let mut spec = alone(&[coalesce], Direction::Down);
     spec.network.paths[0].middleboxes.push(MiddleboxSpec::at_server(split));
     let outcome = complete(&spec);
@@ -258,7 +260,8 @@ fn pieces_that_are_merged_again_are_as_before() {
 /// plain TCP, and only the simulator, which knows the written bytes, can count them.
 #[test]
 fn altered_payload_goes_unseen_without_a_checksum() {
-    let alter = |remove, insert| Middlebox::AlterPayload { offset: 50_000, remove, insert, direction: None };
+    let alter =
+        |remove, insert| Middlebox::AlterPayload(AlterPayload { offset: 50_000, remove, insert, direction: None });
     for direction in BOTH {
         for spec in [alone, on_first, on_second].map(|spec| spec(&[alter(4, 4)], direction)) {
             let outcome = complete(&spec);
@@ -279,7 +282,7 @@ fn altered_payload_goes_unseen_without_a_checksum() {
 fn altered_payload_is_seen_with_a_checksum() {
     for (remove, insert) in [(4, 4), (4, 8), (8, 4)] {
         // Behind the join, which must be through when there is a choice between it and plain TCP.
-        let alter = [Middlebox::AlterPayload { offset: 200_000, remove, insert, direction: None }];
+        let alter = [Middlebox::AlterPayload(AlterPayload { offset: 200_000, remove, insert, direction: None })];
         for direction in BOTH {
             let (sender, receiver) = roles(direction);
             let checked = |mut spec: Spec| {
@@ -313,8 +316,10 @@ fn altered_payload_is_seen_with_a_checksum() {
 /// Altered payload is read as plain TCP if the other host had restarted by then; the transfer ends there.
 #[test]
 fn altered_payload_is_read_as_plain_tcp_after_a_restart() {
-    let mut spec =
-        alone(&[Middlebox::AlterPayload { offset: 100, remove: 4, insert: 4, direction: None }], Direction::Down);
+    let mut spec = alone(
+        &[Middlebox::AlterPayload(AlterPayload { offset: 100, remove: 4, insert: 4, direction: None })],
+        Direction::Down,
+    );
     spec.client.config.checksum = true;
     // The first data is under way.
     spec.restarts = vec![TimedRestart { at: ms(35), host: Host::Server }];
@@ -328,7 +333,7 @@ fn altered_payload_is_read_as_plain_tcp_after_a_restart() {
 /// reads the bytes of the box.
 #[test]
 fn inserted_bytes_have_no_mapping() {
-    let alter = Middlebox::AlterPayload { offset: 50_000, remove: 4, insert: 8, direction: None };
+    let alter = Middlebox::AlterPayload(AlterPayload { offset: 50_000, remove: 4, insert: 8, direction: None });
     for direction in BOTH {
         let outcome = complete(&alone(std::slice::from_ref(&alter), direction));
         assert_eq!(outcome.middleboxes[0].altered, 1);
@@ -343,7 +348,7 @@ fn inserted_bytes_have_no_mapping() {
 #[test]
 fn early_acknowledgments_do_no_harm() {
     for direction in BOTH {
-        let proxy = Middlebox::EarlyAck { delay: ms(1), lose: 0, direction: Some(direction) };
+        let proxy = Middlebox::EarlyAck(EarlyAck { delay: ms(1), lose: 0, direction: Some(direction) });
         let far = if direction == Direction::Up { End::Server } else { End::Client };
         for (place, path) in [(alone as fn(&[Middlebox], Direction) -> Spec, 0), (on_first, 0), (on_second, 1)] {
             let mut spec = place(&[], direction);
@@ -373,7 +378,7 @@ fn what_was_acknowledged_and_lost_is_sent_again_elsewhere() {
         (on_second, 1, Direction::Down),
         (on_second, 1, Direction::Up),
     ] {
-        let proxy = Middlebox::EarlyAck { delay: ms(1), lose: 50, direction: Some(direction) };
+        let proxy = Middlebox::EarlyAck(EarlyAck { delay: ms(1), lose: 50, direction: Some(direction) });
         let outcome = complete(&place(std::slice::from_ref(&proxy), direction));
         assert!(outcome.middleboxes[0].dropped > 3, "{:?}", outcome.middleboxes);
         assert!(outcome.connections[0].multipath);
@@ -404,7 +409,8 @@ fn what_was_acknowledged_and_lost_is_sent_again_elsewhere() {
 fn what_was_acknowledged_and_lost_on_the_only_path_arrives_or_is_an_error() {
     let mut arrived = 0;
     for direction in BOTH {
-        let mut spec = alone(&[Middlebox::EarlyAck { delay: ms(1), lose: 50, direction: Some(direction) }], direction);
+        let mut spec =
+            alone(&[Middlebox::EarlyAck(EarlyAck { delay: ms(1), lose: 50, direction: Some(direction) })], direction);
         spec.stop = Duration::from_secs(3000);
         let outcome = run(&spec).unwrap();
         assert!(outcome.quiet && outcome.end.since(Instant::ZERO) < spec.stop, "{}", outcome.end);
@@ -420,7 +426,7 @@ fn what_was_acknowledged_and_lost_on_the_only_path_arrives_or_is_an_error() {
 
 #[test]
 fn another_address_and_other_ports_change_nothing() {
-    let nat = Middlebox::Nat { rebind: None, unmapped: Unmapped::Dropped };
+    let nat = Middlebox::Nat(Nat { rebind: None, unmapped: Unmapped::Dropped });
     for direction in BOTH {
         for place in [alone, on_first, on_second] {
             let (without, translated) =
@@ -439,7 +445,7 @@ fn another_address_and_other_ports_change_nothing() {
 #[test]
 fn a_connection_survives_the_loss_of_its_nat_mapping() {
     for unmapped in [Unmapped::Dropped, Unmapped::Reset] {
-        let nat = Middlebox::Nat { rebind: Some(ms(400)), unmapped };
+        let nat = Middlebox::Nat(Nat { rebind: Some(ms(400)), unmapped });
         for direction in BOTH {
             for spec in [on_first, on_second].map(|spec| spec(std::slice::from_ref(&nat), direction)) {
                 let outcome = complete(&spec);
@@ -460,7 +466,7 @@ fn a_connection_survives_the_loss_of_its_nat_mapping() {
 #[test]
 fn a_lost_mapping_without_traffic_from_inside_is_an_honest_error() {
     for (unmapped, seconds, reason) in [(Unmapped::Dropped, 1200, 1), (Unmapped::Reset, 100, 0)] {
-        let mut spec = alone(&[Middlebox::Nat { rebind: Some(ms(400)), unmapped }], Direction::Down);
+        let mut spec = alone(&[Middlebox::Nat(Nat { rebind: Some(ms(400)), unmapped })], Direction::Down);
         spec.stop = Duration::from_secs(seconds);
         let outcome = run(&spec).unwrap();
         assert!(!outcome.finished && outcome.transfers[0].bytes < SIZE);
@@ -473,7 +479,7 @@ fn a_lost_mapping_without_traffic_from_inside_is_an_honest_error() {
 #[test]
 fn a_path_that_swallows_large_packets_is_left_for_the_other() {
     for direction in BOTH {
-        let hole = Middlebox::MtuBlackhole { size: 1000, from: ms(300), direction: Some(direction) };
+        let hole = Middlebox::MtuBlackhole(MtuBlackhole { size: 1000, from: ms(300), direction: Some(direction) });
         for spec in [on_first, on_second].map(|spec| spec(std::slice::from_ref(&hole), direction)) {
             let outcome = complete(&spec);
             assert!(outcome.middleboxes[0].dropped > 0 && reinjected(&outcome) > 0, "{direction:?}");
@@ -488,7 +494,8 @@ fn a_path_that_swallows_large_packets_is_left_for_the_other() {
 #[test]
 fn the_only_path_swallowing_large_packets_is_an_honest_error() {
     for direction in BOTH {
-        let mut spec = alone(&[Middlebox::MtuBlackhole { size: 1000, from: ms(300), direction: None }], direction);
+        let mut spec =
+            alone(&[Middlebox::MtuBlackhole(MtuBlackhole { size: 1000, from: ms(300), direction: None })], direction);
         spec.client.config.rejoin = None;
         spec.stop = Duration::from_secs(3000);
         let outcome = run(&spec).unwrap();
@@ -503,7 +510,8 @@ fn the_only_path_swallowing_large_packets_is_an_honest_error() {
 #[test]
 fn a_syn_without_the_option_follows_those_that_are_dropped() {
     for direction in BOTH {
-        for spec in [alone, on_first].map(|spec| spec(&[Middlebox::DropSyn { option: SynOption::Capable }], direction))
+        for spec in
+            [alone, on_first].map(|spec| spec(&[Middlebox::DropSyn(DropSyn { option: SynOption::Capable })], direction))
         {
             let outcome = complete(&spec);
             assert_eq!(outcome.middleboxes[0].dropped, 3, "the first, and two repetitions as Linux has them");
@@ -516,7 +524,7 @@ fn a_syn_without_the_option_follows_those_that_are_dropped() {
 #[test]
 fn joins_that_are_dropped_leave_the_first_subflow_alone() {
     for direction in BOTH {
-        let outcome = complete(&on_second(&[Middlebox::DropSyn { option: SynOption::Join }], direction));
+        let outcome = complete(&on_second(&[Middlebox::DropSyn(DropSyn { option: SynOption::Join })], direction));
         assert!(outcome.middleboxes[0].dropped > 0);
         assert_eq!((carried(&outcome, 0), carried(&outcome, 1)), (SIZE, 0));
         assert!(outcome.connections[0].multipath);
@@ -527,9 +535,9 @@ fn joins_that_are_dropped_leave_the_first_subflow_alone() {
 #[test]
 fn boxes_are_combined() {
     for direction in BOTH {
-        let nat = Middlebox::Nat { rebind: None, unmapped: Unmapped::Reset };
-        let split = Middlebox::Split { size: 600, options: SplitOptions::Copied, direction: None };
-        let mut spec = on_first(&[nat.clone(), Middlebox::RewriteSequence], direction);
+        let nat = Middlebox::Nat(Nat { rebind: None, unmapped: Unmapped::Reset });
+        let split = Middlebox::Split(Split { size: 600, options: SplitOptions::Copied, direction: None });
+        let mut spec = on_first(&[nat.clone(), Middlebox::RewriteSequence(RewriteSequence)], direction);
         spec.network.paths[0].middleboxes.extend([split, nat].map(MiddleboxSpec::at_server));
         let outcome = complete(&spec);
         let names: Vec<_> = outcome.middleboxes.iter().map(|middlebox| middlebox.name.as_str()).collect();
@@ -543,9 +551,10 @@ fn boxes_are_combined() {
 /// host does not wait for packets that a box has dropped.
 #[test]
 fn a_host_hears_of_the_departure_of_what_it_sent() {
-    let hole = Middlebox::MtuBlackhole { size: 1000, from: ms(100), direction: None };
-    let strip = Middlebox::Strip { from: Stripped::All, options: StrippedOptions::Mptcp, after: 5, direction: None };
-    let split = Middlebox::Split { size: 536, options: SplitOptions::Copied, direction: None };
+    let hole = Middlebox::MtuBlackhole(MtuBlackhole { size: 1000, from: ms(100), direction: None });
+    let strip =
+        Middlebox::Strip(Strip { from: Stripped::All, options: StrippedOptions::Mptcp, after: 5, direction: None });
+    let split = Middlebox::Split(Split { size: 536, options: SplitOptions::Copied, direction: None });
     for (kind, paths) in [(split, 1), (strip, 1), (hole, 2)] {
         for direction in BOTH {
             let mut spec = if paths == 1 { alone(&[], direction) } else { on_first(&[], direction) };
@@ -565,24 +574,24 @@ fn a_host_hears_of_the_departure_of_what_it_sent() {
 #[test]
 fn what_cannot_be_is_refused() {
     let refusal = |kind: Middlebox| run(&alone(&[kind], Direction::Down)).unwrap_err();
-    let split = refusal(Middlebox::Split { size: 0, options: SplitOptions::Copied, direction: None });
+    let split = refusal(Middlebox::Split(Split { size: 0, options: SplitOptions::Copied, direction: None }));
     assert!(matches!(split, SpecError::Network(NetworkError::Middlebox { .. })));
     assert_eq!(split.to_string(), "a/split: a piece holds at least one byte");
-    refusal(Middlebox::EarlyAck { delay: Duration::ZERO, lose: 0, direction: None });
-    refusal(Middlebox::AlterPayload { offset: 0, remove: 0, insert: 0, direction: None });
-    refusal(Middlebox::MtuBlackhole { size: 67, from: Duration::ZERO, direction: None });
+    refusal(Middlebox::EarlyAck(EarlyAck { delay: Duration::ZERO, lose: 0, direction: None }));
+    refusal(Middlebox::AlterPayload(AlterPayload { offset: 0, remove: 0, insert: 0, direction: None }));
+    refusal(Middlebox::MtuBlackhole(MtuBlackhole { size: 67, from: Duration::ZERO, direction: None }));
 }
 
 /// The peer takes the third ACK of a join and holds the subflow for open; its answers never say so here. The host that
 /// gives the join up resets it, or the peer would keep the subflow, and refuse others in its place.
 #[test]
 fn a_join_that_is_given_up_is_reset() {
-    let boxes = [Middlebox::Strip {
+    let boxes = [Middlebox::Strip(Strip {
         from: Stripped::AfterHandshake,
         options: StrippedOptions::Mptcp,
         after: 0,
         direction: Some(Direction::Down),
-    }];
+    })];
     let mut spec = on_second(&boxes, Direction::Up);
     spec.network.paths[0] = path("a", 1, 10);
     spec.workloads = vec![files(Direction::Up, &[5_000_000], false)]; // 40 s; a join is given up after 30.
@@ -595,12 +604,12 @@ fn a_join_that_is_given_up_is_reset() {
 /// it and joined anew. After a few without any progress the connection is given up.
 #[test]
 fn a_path_that_lets_no_data_ack_through_is_given_up() {
-    let boxes = [Middlebox::Strip {
+    let boxes = [Middlebox::Strip(Strip {
         from: Stripped::AfterHandshake,
         options: StrippedOptions::Mptcp,
         after: 0,
         direction: Some(Direction::Up),
-    }];
+    })];
     let mut spec = alone(&boxes, Direction::Down);
     spec.server.addresses = 2;
     spec.server.config.send_buffer = Bytes::new(40_000);
@@ -616,12 +625,12 @@ fn a_path_that_lets_no_data_ack_through_is_given_up() {
 /// so we can follow.
 #[test]
 fn a_join_that_the_peer_never_counted_does_not_keep_us_from_following_it() {
-    let boxes = [Middlebox::Strip {
+    let boxes = [Middlebox::Strip(Strip {
         from: Stripped::AfterHandshake,
         options: StrippedOptions::Mptcp,
         after: 0,
         direction: Some(Direction::Up),
-    }];
+    })];
     for up in [300, 500, 900] {
         let mut spec = on_first(&boxes, Direction::Down);
         (spec.network.paths[0].down.delay, spec.network.paths[0].up.delay) =

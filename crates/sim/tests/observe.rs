@@ -7,7 +7,7 @@ mod draw;
 
 use anabranch_engine::{Choice, Detector, Purpose, Reason};
 use anabranch_net::{DropCause, QueueLimit};
-use anabranch_paths::{Direction, End, Middlebox, MiddleboxSpec, PacketId};
+use anabranch_paths::{Coalesce, Direction, End, Middlebox, MiddleboxSpec, PacketId};
 use anabranch_sim::{Condition, Content, Host, Loss, Observer, Sight, Spec, Workload, run, run_observed};
 use anabranch_units::{Bytes, Duration, Instant, Rate, Seed, SubflowId};
 use common::*;
@@ -116,7 +116,7 @@ fn every_packet_has_a_beginning_and_an_end() {
 
 #[test]
 fn what_middleboxes_keep_or_make_is_told() {
-    let coalesce = Middlebox::Coalesce { size: 4000, wait: ms(1), direction: None };
+    let coalesce = Middlebox::Coalesce(Coalesce { size: 4000, wait: ms(1), direction: None });
     let mut spec = spec(vec![path("a", 20, 10), path("b", 10, 30)], vec![download(1_000_000)]);
     spec.network.paths[0].middleboxes = vec![MiddleboxSpec { end: End::Server, ..MiddleboxSpec::new(coalesce) }];
     let (notes, _) = Notes::of(&spec);

@@ -4,15 +4,78 @@
 //! cut. The first of the bytes replaced are inverted in place; what is too many is cut out behind them, what is missing
 //! is inserted there.
 
+use super::declaration::{Choice, Typed, direction, short, whole};
 use super::flow::{Flows, concerns};
-use super::{Element, Out};
+use super::{Element, MiddleboxInfo, Out, Settings};
 use crate::Direction;
 use crate::PerDirection;
 use anabranch_units::{Instant, SubflowSeq};
 use anabranch_wire::{Flags, SackBlock, SackBlocks, Segment};
 use bytes::BytesMut;
 
-pub(super) struct Alter {
+/// Replaces bytes of each flow's stream, once, as an application-level gateway does; where that changes the length,
+/// sequence and acknowledgment numbers are adjusted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AlterPayload {
+    /// Offset in the subflow's stream, counted from its first byte \[B\].
+    pub offset: u32,
+    /// Bytes removed \[B\].
+    pub remove: u16,
+    /// Bytes inserted \[B\].
+    pub insert: u16,
+    /// Direction of the data.
+    pub direction: Option<Direction>,
+}
+
+impl AlterPayload {
+    /// The kind as [`MIDDLEBOXES`](super::MIDDLEBOXES) lists it.
+    pub const ENTRY: MiddleboxInfo = MiddleboxInfo {
+        name: "alter-payload",
+        about: "replaces bytes of the stream, adjusting sequence numbers where the length changes",
+        meaning: "Replaces bytes of each flow's stream once.",
+        source: "RFC 8684 §3.3.1, §3.7, §6; RFC 2663 §2.9",
+        keys: &[OFFSET.key(), REMOVE.key(), INSERT.key(), DIRECTION.key()],
+        read: |given| {
+            Ok(AlterPayload {
+                offset: OFFSET.of(given),
+                remove: REMOVE.of(given),
+                insert: INSERT.of(given),
+                direction: DIRECTION.of(given),
+            }
+            .into())
+        },
+    };
+}
+
+/// The default lies behind the handshake and the first windows.
+const OFFSET: Typed<u32> = whole("offset", "Offset in the subflow's stream in bytes; 100000 unless given.", 100_000);
+/// The default is a few bytes, as of an address.
+const REMOVE: Typed<u16> = short("remove", "Number of bytes replaced; 4 unless given.", 4);
+const INSERT: Typed<u16> = short("insert", "Number of bytes put in their place; 4 unless given.", 4);
+const DIRECTION: Choice<Option<Direction>> = direction("Direction of the data.");
+
+/// Keeps a full segment of 1460 bytes, with what is inserted, far from the largest IP packet.
+const LARGEST_INSERT: u16 = 1000;
+
+impl Settings for AlterPayload {
+    fn build(&self, _stream: anabranch_units::Stream) -> Box<dyn Element> {
+        Box::new(Alter::new(self.offset, self.remove, self.insert, self.direction))
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        match (self.remove, self.insert) {
+            (0, 0) => Err("nothing replaced by nothing alters nothing"),
+            (_, insert) if insert > LARGEST_INSERT => Err("what is inserted fits a segment: at most 1000 bytes"),
+            _ => Ok(()),
+        }
+    }
+
+    fn alters_payload(&self) -> bool {
+        true
+    }
+}
+
+struct Alter {
     edit: Edit,
     direction: Option<Direction>,
     flows: Flows<PerDirection<Option<Stream>>>,
@@ -40,7 +103,7 @@ struct Stream {
 }
 
 impl Alter {
-    pub(super) fn new(offset: u32, remove: u16, insert: u16, direction: Option<Direction>) -> Self {
+    fn new(offset: u32, remove: u16, insert: u16, direction: Option<Direction>) -> Self {
         let (first, inverted) = (1 + u64::from(offset), u64::from(remove.min(insert)));
         let (cut, grow) = (u64::from(remove) - inverted, u64::from(insert) - inverted);
         Alter { edit: Edit { first, seam: first + inverted, cut, grow }, direction, flows: Flows::new() }

@@ -117,12 +117,12 @@ fn name(path: &str, number: usize, spec: &MiddleboxSpec, specs: &[MiddleboxSpec]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Middlebox, PacketId, SplitOptions};
+    use crate::{Middlebox, PacketId, Split, SplitOptions};
     use anabranch_units::SubflowSeq;
     use anabranch_wire::{Flags, FlowKey, Segment};
 
     fn split(size: u16) -> MiddleboxSpec {
-        MiddleboxSpec::new(Middlebox::Split { size, options: SplitOptions::Copied, direction: None })
+        MiddleboxSpec::new(Middlebox::Split(Split { size, options: SplitOptions::Copied, direction: None }))
     }
 
     /// The order shows in the sizes: 10 bytes through boxes of 6 and then 4 are 4, 2, 4; the other way round 4, 4, 2.

@@ -1,17 +1,62 @@
 //! Merges segments that continue each other.
 
+use super::declaration::{Choice, Typed, direction, size, time};
 use super::flow::{Flows, concerns};
-use super::{Element, Out};
+use super::{Element, MiddleboxInfo, Out, Settings};
 use crate::Direction;
 use crate::PerDirection;
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, Stream};
 use anabranch_wire::{Flags, Segment};
 use bytes::BytesMut;
 
-pub(super) struct Coalesce {
-    size: u16,
-    wait: Duration,
-    direction: Option<Direction>,
+/// Merges a segment with the next if that continues it; the first one's options stay, the other's are lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Coalesce {
+    /// Most payload of a merged segment \[B\].
+    pub size: u16,
+    /// Longest time that a segment is held for the next.
+    pub wait: Duration,
+    /// The direction of the segments.
+    pub direction: Option<Direction>,
+}
+
+impl Coalesce {
+    /// The kind as [`MIDDLEBOXES`](super::MIDDLEBOXES) lists it.
+    pub const ENTRY: MiddleboxInfo = MiddleboxInfo {
+        name: "coalesce",
+        about: "merges segments; the first one's options stay",
+        meaning: "Merges segments that continue each other; the first one's options stay.",
+        source: "Honda 2011; RFC 8684 §6",
+        keys: &[SIZE.key(), WAIT.key(), DIRECTION.key()],
+        read: |given| {
+            let (size, wait, direction) = (SIZE.of(given), WAIT.of(given), DIRECTION.of(given));
+            Ok(Coalesce { size, wait, direction }.into())
+        },
+    };
+}
+
+/// The default is the payload of two full segments.
+const SIZE: Typed<u16> = size("size", "Maximum payload of a merged segment; 2920B unless given.", 2920);
+/// The default is short beside the delay of a path.
+const WAIT: Typed<Duration> =
+    time("wait", "Time that a segment is held for the next one; 1ms unless given.", Duration::from_millis(1));
+const DIRECTION: Choice<Option<Direction>> = direction("The direction of the segments.");
+
+/// Leaves room for headers in the 16 bits of an IP packet's length.
+const LARGEST_MERGED: u16 = 65_000;
+
+impl Settings for Coalesce {
+    fn build(&self, _stream: Stream) -> Box<dyn Element> {
+        Box::new(Merger::new(*self))
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        if self.size > LARGEST_MERGED { Err("a merged segment fits an IP packet: at most 65000 bytes") } else { Ok(()) }
+    }
+}
+
+struct Merger {
+    settings: Coalesce,
     held: Flows<PerDirection<Option<Held>>>,
     /// The earliest `until` of what is held.
     deadline: Instant,
@@ -23,20 +68,20 @@ struct Held {
     until: Instant,
 }
 
-impl Coalesce {
-    pub(super) fn new(size: u16, wait: Duration, direction: Option<Direction>) -> Self {
-        Coalesce { size, wait, direction, held: Flows::new(), deadline: Instant::MAX }
+impl Merger {
+    fn new(settings: Coalesce) -> Self {
+        Merger { settings, held: Flows::new(), deadline: Instant::MAX }
     }
 }
 
-impl Element for Coalesce {
+impl Element for Merger {
     fn pass(&mut self, now: Instant, direction: Direction, segment: Segment, out: &mut Out<'_>) {
-        if !concerns(self.direction, direction) {
+        if !concerns(self.settings.direction, direction) {
             return out.forward(direction, segment);
         }
         let place = self.held.of(direction, &segment, || PerDirection { down: None, up: None }).of_mut(direction);
         let segment = match place.take() {
-            Some(held) if held.goes_with(&segment, self.size) => {
+            Some(held) if held.goes_with(&segment, self.settings.size) => {
                 // The options that differ from those of the held segment are lost here.
                 out.drop();
                 *place = Some(held.merge(segment));
@@ -48,10 +93,10 @@ impl Element for Coalesce {
             }
             None => segment,
         };
-        if !may_continue(&segment) || segment.payload.len() >= usize::from(self.size) {
+        if !may_continue(&segment) || segment.payload.len() >= usize::from(self.settings.size) {
             return out.forward(direction, segment);
         }
-        let until = now + self.wait;
+        let until = now + self.settings.wait;
         *place = Some(Held { segment, merged: false, until });
         self.deadline = self.deadline.min(until);
     }

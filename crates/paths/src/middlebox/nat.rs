@@ -1,14 +1,65 @@
 //! Network address and port translation (RFC 3022) with mappings that can be lost.
 
-use super::{Element, Out, Unmapped};
+use super::declaration::{Choice, Typed, choice, time_or_never};
+use super::{Element, MiddleboxInfo, Out, Settings};
 use crate::Direction;
 use anabranch_units::{Duration, Instant, Stream, SubflowSeq};
 use anabranch_wire::{Flags, Segment};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+/// Gives the client's side another address and other ports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Nat {
+    /// Time at which all mappings are lost: later packets of a flow come from another port.
+    pub rebind: Option<Duration>,
+    /// Treatment of packets to a port without a mapping.
+    pub unmapped: Unmapped,
+}
+
+/// Treatment of packets to a port for which a NAT has no mapping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unmapped {
+    /// Dropped in silence.
+    Dropped,
+    /// Answered with a RST.
+    Reset,
+}
+
+impl Nat {
+    /// The kind as [`MIDDLEBOXES`](super::MIDDLEBOXES) lists it.
+    pub const ENTRY: MiddleboxInfo = MiddleboxInfo {
+        name: "nat",
+        about: "rewrites the client's address and ports; mappings may be lost",
+        meaning: "Rewrites the client's address and ports.",
+        source: "RFC 3022; RFC 8684 §6; Honda 2011",
+        keys: &[REBIND.key(), UNMAPPED.key()],
+        read: |given| Ok(Nat { rebind: REBIND.of(given), unmapped: UNMAPPED.of(given) }.into()),
+    };
+}
+
+const REBIND: Typed<Option<Duration>> =
+    time_or_never("rebind", "Time at which all mappings are lost; never unless given.");
+const UNMAPPED: Choice<Unmapped> = choice(
+    "unmapped",
+    "Treatment of packets to a port without a mapping; dropped unless given.",
+    &[("dropped", "Dropped silently."), ("reset", "Answered with a RST.")],
+    &[Unmapped::Dropped, Unmapped::Reset],
+    0,
+);
+
+impl Settings for Nat {
+    fn build(&self, stream: Stream) -> Box<dyn Element> {
+        Box::new(Translator::new(self.rebind, self.unmapped, stream))
+    }
+
+    fn shift(&mut self, late: Duration) {
+        self.rebind = self.rebind.map(|at| at + late);
+    }
+}
+
 /// The client's side is inside. Outside it is known under another address and, for each flow, a port that was drawn.
-pub(super) struct Nat {
+struct Translator {
     rebind: Option<Instant>,
     unmapped: Unmapped,
     chance: Stream,
@@ -18,9 +69,9 @@ pub(super) struct Nat {
     lost: BTreeMap<SocketAddr, SocketAddr>,
 }
 
-impl Nat {
-    pub(super) fn new(rebind: Option<Duration>, unmapped: Unmapped, chance: Stream) -> Self {
-        Nat {
+impl Translator {
+    fn new(rebind: Option<Duration>, unmapped: Unmapped, chance: Stream) -> Self {
+        Translator {
             rebind: rebind.map(|span| Instant::ZERO + span),
             unmapped,
             chance,
@@ -57,7 +108,7 @@ impl Nat {
     }
 }
 
-impl Element for Nat {
+impl Element for Translator {
     fn pass(&mut self, now: Instant, direction: Direction, mut segment: Segment, out: &mut Out<'_>) {
         self.lose_mappings(now);
         match direction {
@@ -122,7 +173,7 @@ mod tests {
 
     #[test]
     fn mappings_are_kept_until_they_are_lost() {
-        let mut nat = Nat::new(Some(Duration::from_secs(1)), Unmapped::Reset, Seed(1).stream("nat"));
+        let mut nat = Translator::new(Some(Duration::from_secs(1)), Unmapped::Reset, Seed(1).stream("nat"));
         let (client, server): (SocketAddr, SocketAddr) = (([10, 0, 3, 1], 5).into(), ([10, 1, 0, 1], 80).into());
         let mut pass = |at_ms, direction, from, to| {
             let seq = SubflowSeq::new(7);

@@ -3,15 +3,58 @@
 //! It knows no MPTCP: its acknowledgments carry neither DSS nor SACK. It buffers nothing, so data lost after its
 //! acknowledgment arrives only if the sender keeps data until the DATA_ACK and repeats it (RFC 8684 §3.3.2).
 
+use super::declaration::{Choice, Typed, direction, time, whole};
 use super::flow::{Flows, concerns};
-use super::{Element, Out};
+use super::{Element, MiddleboxInfo, Out, Settings};
 use crate::Direction;
 use crate::PerDirection;
-use anabranch_units::{Duration, Instant, SubflowSeq};
+use anabranch_units::{Duration, Instant, Stream, SubflowSeq};
 use anabranch_wire::{Flags, FlowKey, Segment, Timestamps};
 use std::collections::VecDeque;
 
-pub(super) struct Proxy {
+/// Acknowledges data towards their sender before their receiver has, without the options that it does not know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EarlyAck {
+    /// Delay of its acknowledgments: the round trip that the sender sees.
+    pub delay: Duration,
+    /// Loses every n-th of the segments that it has acknowledged; 0 for none.
+    pub lose: u32,
+    /// Direction of the data.
+    pub direction: Option<Direction>,
+}
+
+impl EarlyAck {
+    /// The kind as [`MIDDLEBOXES`](super::MIDDLEBOXES) lists it.
+    pub const ENTRY: MiddleboxInfo = MiddleboxInfo {
+        name: "early-ack",
+        about: "acknowledges data before their receiver has them, and may lose them",
+        meaning: "Acknowledges data before the receiver has them.",
+        source: "RFC 3135 §3.1.2; RFC 8684 §3.3.2, §6",
+        keys: &[DELAY.key(), LOSE.key(), DIRECTION.key()],
+        read: |given| {
+            Ok(EarlyAck { delay: DELAY.of(given), lose: LOSE.of(given), direction: DIRECTION.of(given) }.into())
+        },
+    };
+}
+
+/// The default is short beside the delay of a path.
+const DELAY: Typed<Duration> =
+    time("delay", "Delay of the early acknowledgment; 1ms unless given.", Duration::from_millis(1));
+const LOSE: Typed<u32> =
+    whole("lose", "Loses every N-th of the segments that it has acknowledged; 0 (none) unless given.", 0);
+const DIRECTION: Choice<Option<Direction>> = direction("Direction of the data.");
+
+impl Settings for EarlyAck {
+    fn build(&self, _stream: Stream) -> Box<dyn Element> {
+        Box::new(Proxy::new(self.delay, self.lose, self.direction))
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        if self.delay.is_zero() { Err("an acknowledgment takes time: a delay above zero") } else { Ok(()) }
+    }
+}
+
+struct Proxy {
     delay: Duration,
     lose: u32,
     direction: Option<Direction>,
@@ -47,7 +90,7 @@ struct Pending {
 }
 
 impl Proxy {
-    pub(super) fn new(delay: Duration, lose: u32, direction: Option<Direction>) -> Self {
+    fn new(delay: Duration, lose: u32, direction: Option<Direction>) -> Self {
         Proxy { delay, lose, direction, flows: Flows::new(), pending: VecDeque::new() }
     }
 }

@@ -1,20 +1,42 @@
 //! Gives each flow initial sequence numbers of its own.
 
 use super::flow::Flows;
-use super::{Element, Out};
+use super::{Element, MiddleboxInfo, Out, Settings};
 use crate::Direction;
 use crate::PerDirection;
 use anabranch_units::{Instant, Stream, SubflowSeq};
 use anabranch_wire::{Flags, SackBlock, SackBlocks, Segment};
 
+/// Gives each flow random initial sequence numbers of its own, both ways, SACK blocks included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RewriteSequence;
+
+impl RewriteSequence {
+    /// The kind as [`MIDDLEBOXES`](super::MIDDLEBOXES) lists it.
+    pub const ENTRY: MiddleboxInfo = MiddleboxInfo {
+        name: "rewrite-sequence",
+        about: "gives each flow random initial sequence numbers",
+        meaning: "Gives each flow random initial sequence numbers of its own.",
+        source: "Honda 2011; RFC 8684 §3.3.1, §6",
+        keys: &[],
+        read: |_| Ok(RewriteSequence.into()),
+    };
+}
+
+impl Settings for RewriteSequence {
+    fn build(&self, stream: Stream) -> Box<dyn Element> {
+        Box::new(Rewrite::new(stream))
+    }
+}
+
 /// Adds to the numbers of each direction what was drawn for it, and takes it off those that come back.
-pub(super) struct Rewrite {
+struct Rewrite {
     chance: Stream,
     flows: Flows<PerDirection<u32>>,
 }
 
 impl Rewrite {
-    pub(super) fn new(chance: Stream) -> Self {
+    fn new(chance: Stream) -> Self {
         Rewrite { chance, flows: Flows::new() }
     }
 }

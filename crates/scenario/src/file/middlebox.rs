@@ -1,145 +1,28 @@
 //! Middleboxes as a scenario writes them: `{ kind = "split", size = "536B" }`.
+//!
+//! The kinds and their keys are those that `anabranch_paths::MIDDLEBOXES` declares. Keys are kept as they are written,
+//! and checked against the declaration when the file is resolved.
 
-use super::{DirectionName, Unit};
-use anabranch_units::{Bytes, Duration};
-use schemars::JsonSchema;
+use super::{Assignment, At, Unit};
+use anabranch_paths::declaration::{Domain, Key};
+use anabranch_paths::{MIDDLEBOXES, MiddleboxInfo};
+use anabranch_units::{Bytes, Duration, suggest};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::fmt;
 
-/// A middlebox. Its keys depend on `kind`. Each kind has `end` (client unless given), and some have `direction` (both
-/// unless given).
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum MiddleboxTable {
-    /// Removes MPTCP options.
-    #[serde(rename_all = "kebab-case")]
-    Strip {
-        /// Segments that lose options; all unless given.
-        #[serde(default)]
-        from: StrippedName,
-        /// Options that are removed; all MPTCP options unless given.
-        #[serde(default)]
-        options: StrippedOptionsName,
-        /// Number of segments of each flow and direction that pass unchanged first; 0 unless given.
-        #[serde(default)]
-        after: u32,
-        /// The direction of the segments.
-        direction: Option<DirectionName>,
-        /// Position on the path.
-        #[serde(default)]
-        end: EndName,
-    },
-    /// Gives each flow random initial sequence numbers of its own.
-    RewriteSequence {
-        /// Position on the path.
-        #[serde(default)]
-        end: EndName,
-    },
-    /// Cuts segments into pieces.
-    Split {
-        /// Maximum payload of a piece; 536B unless given.
-        size: Option<Unit<Bytes>>,
-        /// Pieces that keep the MPTCP options; every piece unless given.
-        #[serde(default)]
-        options: SplitName,
-        /// The direction of the segments.
-        direction: Option<DirectionName>,
-        /// Position on the path.
-        #[serde(default)]
-        end: EndName,
-    },
-    /// Merges segments that continue each other; the first one's options stay.
-    Coalesce {
-        /// Maximum payload of a merged segment; 2920B unless given.
-        size: Option<Unit<Bytes>>,
-        /// Time that a segment is held for the next one; 1ms unless given.
-        wait: Option<Unit<Duration>>,
-        /// The direction of the segments.
-        direction: Option<DirectionName>,
-        /// Position on the path.
-        #[serde(default)]
-        end: EndName,
-    },
-    /// Replaces bytes of each flow's stream once.
-    AlterPayload {
-        /// Offset in the subflow's stream in bytes; 100000 unless given.
-        offset: Option<u32>,
-        /// Number of bytes replaced; 4 unless given.
-        remove: Option<u16>,
-        /// Number of bytes put in their place; 4 unless given.
-        insert: Option<u16>,
-        /// Direction of the data.
-        direction: Option<DirectionName>,
-        /// Position on the path.
-        #[serde(default)]
-        end: EndName,
-    },
-    /// Acknowledges data before the receiver has them.
-    EarlyAck {
-        /// Delay of the early acknowledgment; 1ms unless given.
-        delay: Option<Unit<Duration>>,
-        /// Loses every N-th of the segments that it has acknowledged; 0 (none) unless given.
-        #[serde(default)]
-        lose: u32,
-        /// Direction of the data.
-        direction: Option<DirectionName>,
-        /// Position on the path.
-        #[serde(default)]
-        end: EndName,
-    },
-    /// Rewrites the client's address and ports.
-    Nat {
-        /// Time at which all mappings are lost; never unless given.
-        rebind: Option<Unit<Duration>>,
-        /// Treatment of packets to a port without a mapping; dropped unless given.
-        #[serde(default)]
-        unmapped: UnmappedName,
-        /// Position on the path.
-        #[serde(default)]
-        end: EndName,
-    },
-    /// Drops large packets without an ICMP error.
-    MtuBlackhole {
-        /// Largest IP packet that passes; 1280B unless given.
-        size: Option<Unit<Bytes>>,
-        /// Time from which packets are dropped; the beginning unless given.
-        from: Option<Unit<Duration>>,
-        /// Direction of the packets.
-        direction: Option<DirectionName>,
-        /// Position on the path.
-        #[serde(default)]
-        end: EndName,
-    },
-    /// Drops SYNs that carry an MPTCP option.
-    DropSyn {
-        /// The option; mp-capable unless given.
-        #[serde(default)]
-        option: SynOptionName,
-        /// Position on the path.
-        #[serde(default)]
-        end: EndName,
-    },
-    /// Treats single segments, given by their numbers: counted from 0 in each direction.
-    Faults {
-        /// Segments that are lost.
-        #[serde(default)]
-        drop: Vec<u64>,
-        /// Segments that arrive twice.
-        #[serde(default)]
-        duplicate: Vec<u64>,
-        /// Segments that arrive after the next one.
-        #[serde(default)]
-        swap: Vec<u64>,
-        /// Segments that are delayed by `wait`.
-        #[serde(default)]
-        delay: Vec<u64>,
-        /// Delay of a segment in `delay`, and of one in `swap` that no other follows; 3s unless given.
-        wait: Option<Unit<Duration>>,
-        /// The direction of the segments.
-        direction: Option<DirectionName>,
-        /// Position on the path.
-        #[serde(default)]
-        end: EndName,
-    },
+/// A middlebox.
+#[derive(Clone, Debug)]
+pub struct MiddleboxTable {
+    /// Its kind.
+    pub kind: &'static MiddleboxInfo,
+    /// Position on the path.
+    pub end: EndName,
+    /// The other keys, in the order of the file.
+    pub keys: Vec<Assignment>,
 }
 
 /// Position of a middlebox.
@@ -153,67 +36,98 @@ pub enum EndName {
     Server,
 }
 
-/// The segments from which options are removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StrippedName {
-    /// SYN.
-    Syn,
-    /// SYN/ACK.
-    SynAck,
-    /// Third segment of the handshake.
-    ThirdAck,
-    /// All segments.
-    #[default]
-    All,
-    /// All segments but those of the handshake.
-    AfterHandshake,
+impl<'de> Deserialize<'de> for MiddleboxTable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MiddleboxVisitor)
+    }
 }
 
-/// The options that are removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StrippedOptionsName {
-    /// All MPTCP options.
-    #[default]
-    Mptcp,
-    /// DSS.
-    Dss,
-    /// ADD_ADDR.
-    AddAddr,
-    /// All but MP_CAPABLE, MP_JOIN and DSS.
-    Control,
+struct MiddleboxVisitor;
+
+impl<'de> Visitor<'de> for MiddleboxVisitor {
+    type Value = MiddleboxTable;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table such as { kind = \"nat\" }; see `anabranch list middleboxes`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MiddleboxTable, A::Error> {
+        let (mut kind, mut end, mut keys) = (None, EndName::default(), Vec::new());
+        while let Some(key) = map.next_key::<At<String>>()? {
+            match key.value.as_str() {
+                "kind" => kind = Some(map.next_value::<Kind>()?.0),
+                "end" => end = map.next_value()?,
+                _ => keys.push(Assignment { key, value: map.next_value()? }),
+            }
+        }
+        let kind = kind.ok_or_else(|| A::Error::missing_field("kind"))?;
+        Ok(MiddleboxTable { kind, end, keys })
+    }
 }
 
-/// The pieces of a cut segment that keep its options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SplitName {
-    /// Every piece.
-    #[default]
-    Copied,
-    /// The first piece.
-    First,
+/// A kind by its name.
+struct Kind(&'static MiddleboxInfo);
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        MIDDLEBOXES.iter().find(|info| info.name == name).map(Kind).ok_or_else(|| {
+            let accepted = suggest(&name, MIDDLEBOXES.iter().map(|info| info.name));
+            D::Error::custom(format!("unknown value `{name}`\n{accepted}"))
+        })
+    }
 }
 
-/// Treatment of packets without a mapping.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum UnmappedName {
-    /// Dropped silently.
-    #[default]
-    Dropped,
-    /// Answered with a RST.
-    Reset,
+/// Description of the table in the schema.
+const ABOUT: &str = "A middlebox. Its keys depend on `kind`. Each kind has `end` (client unless given), and some have \
+                     `direction` (both unless given).";
+
+impl JsonSchema for MiddleboxTable {
+    fn schema_name() -> Cow<'static, str> {
+        "MiddleboxTable".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let kinds: Vec<Value> = MIDDLEBOXES.iter().map(|info| table(info, generator)).collect();
+        json_schema!({
+            "description": ABOUT,
+            "oneOf": kinds,
+        })
+    }
 }
 
-/// The option whose SYNs are dropped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SynOptionName {
-    /// MP_CAPABLE.
-    #[default]
-    MpCapable,
-    /// MP_JOIN.
-    MpJoin,
+/// Returns the schema of a kind's table.
+fn table(info: &MiddleboxInfo, generator: &mut SchemaGenerator) -> Value {
+    let mut properties = Map::new();
+    properties.insert("kind".to_owned(), json!({ "type": "string", "const": info.name }));
+    for key in info.keys {
+        properties.insert(key.name.to_owned(), property(key, generator));
+    }
+    let mut end = generator.subschema_for::<EndName>().to_value();
+    end["description"] = "Position on the path.".into();
+    properties.insert("end".to_owned(), end);
+    json!({
+        "type": "object",
+        "description": info.meaning,
+        "properties": properties,
+        "required": ["kind"],
+        "additionalProperties": false,
+    })
+}
+
+/// Returns the schema of a key; null stands for one that is not given.
+fn property(key: &Key, generator: &mut SchemaGenerator) -> Value {
+    let mut property = match key.domain {
+        Domain::Whole { max, .. } => json!({ "type": ["integer", "null"], "minimum": 0, "maximum": max }),
+        Domain::Size { .. } => generator.subschema_for::<Option<Unit<Bytes>>>().to_value(),
+        Domain::Time { .. } => generator.subschema_for::<Option<Unit<Duration>>>().to_value(),
+        Domain::Segments => generator.subschema_for::<Vec<u64>>().to_value(),
+        Domain::Choice { words, .. } => {
+            let word = |(name, about): &(&str, &str)| json!({ "type": "string", "const": name, "description": about });
+            let words: Vec<Value> = words.iter().map(word).chain([json!({ "type": "null" })]).collect();
+            json!({ "oneOf": words })
+        }
+    };
+    property["description"] = key.about.into();
+    property
 }

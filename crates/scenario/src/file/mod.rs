@@ -12,9 +12,7 @@ mod value;
 
 pub use buffer::ReceiveBuffer;
 pub use host::{Assignment, HostTable};
-pub use middlebox::{
-    EndName, MiddleboxTable, SplitName, StrippedName, StrippedOptionsName, SynOptionName, UnmappedName,
-};
+pub use middlebox::{EndName, MiddleboxTable};
 pub use page::{PageSource, PageTable};
 pub use policy::Policy;
 pub use value::{At, Bounds, Loss, LossTable, Of, OrOff, Quantity, Share, Speed, Unit};

@@ -71,7 +71,8 @@ fn read(setting: &Setting, at: &At<toml::Value>) -> Result<Value, Problem> {
     checked.map_err(|error| Problem::at(&at.span, error.problem, format!("accepted: {}", error.accepted)))
 }
 
-fn typed<T: for<'de> Deserialize<'de>>(at: &At<toml::Value>) -> Result<T, Problem> {
+/// Reads a value as written, as a type; the error stands at its place.
+pub(super) fn typed<T: for<'de> Deserialize<'de>>(at: &At<toml::Value>) -> Result<T, Problem> {
     T::deserialize(at.value.clone())
         .map_err(|error| Problem { span: Some(at.span.clone()), ..Problem::from_toml(&error) })
 }

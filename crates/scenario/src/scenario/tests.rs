@@ -2,7 +2,9 @@
 use super::*;
 use anabranch_engine::{Profile, ReceiveTuning, RtoRule, Switch};
 use anabranch_net::{LossModel, QueueLimit};
-use anabranch_paths::{Affected, Direction, Fault, MIDDLEBOXES, Middlebox, MiddleboxSpec, Stripped, Unmapped};
+use anabranch_paths::{
+    Affected, Direction, Fault, Faults, MIDDLEBOXES, Middlebox, MiddleboxSpec, Nat, Stripped, Unmapped,
+};
 use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_policy::registry::Value;
 use anabranch_sim::page::Protocol;
@@ -82,7 +84,7 @@ fn paths_stand_in_the_order_of_the_file_with_what_it_says() {
     assert_eq!(wlan.down.reordering.unwrap().extra, ms(3));
     assert_eq!((wlan.nic, wlan.via.as_deref()), (Some(Rate::from_mbps(1000)), Some("core")));
     assert_eq!((wlan.backup, dsl.backup), (false, true));
-    let nat = Middlebox::Nat { rebind: Some(Duration::from_secs(2)), unmapped: Unmapped::Dropped };
+    let nat = Middlebox::Nat(Nat { rebind: Some(Duration::from_secs(2)), unmapped: Unmapped::Dropped });
     let strip = MiddleboxSpec::new(Middlebox::strip(Stripped::SynAck));
     assert_eq!((wlan.middleboxes.as_slice(), dsl.middleboxes.len()), (&[strip, MiddleboxSpec::at_server(nat)][..], 0));
     assert_eq!((dsl.down.queue, dsl.down.loss.clone()), (QueueLimit::Packets(100), LossModel::None));
@@ -97,7 +99,7 @@ fn a_plan_of_faults_names_segments() {
     };
     let scenario = read(&text("drop = [3, 0], swap = [1], wait = \"1s\", direction = \"up\"")).unwrap();
     let plan = vec![(0, Fault::Drop), (1, Fault::Swap), (3, Fault::Drop)];
-    let faults = Middlebox::Faults { plan, wait: Duration::from_secs(1), direction: Some(Direction::Up) };
+    let faults = Middlebox::Faults(Faults { plan, wait: Duration::from_secs(1), direction: Some(Direction::Up) });
     assert_eq!(scenario.spec(1).network.paths[0].middleboxes, [MiddleboxSpec::new(faults)]);
     assert!(read(&text("drop = [1], delay = [1]")).is_err());
 }
@@ -117,6 +119,30 @@ fn the_list_of_middleboxes_is_what_a_file_accepts() {
         assert!(help.help().unwrap().contains(info.name), "{}", info.name);
     }
     assert_eq!(help.help().unwrap().split(", ").count(), MIDDLEBOXES.len());
+}
+
+/// A key, a word or a number that a kind does not accept is shown where it stands, with the accepted ones.
+#[test]
+fn keys_of_middleboxes_are_checked_against_their_declaration() {
+    let refused = |keys: &str| {
+        let path = "[path.a]\nrate = \"1mbit\"\ndelay = \"1ms\"\n";
+        let error = read(&format!("{path}middlebox = [{{ {keys} }}]\n{BULK}")).err().unwrap();
+        (error.to_string(), error.quoted().unwrap().to_owned(), error.help().unwrap().to_owned())
+    };
+    let (problem, quoted, help) = refused("kind = \"split\", sise = \"5B\"");
+    assert_eq!((problem.as_str(), quoted.as_str()), ("unknown key `sise`", "sise"));
+    assert_eq!(help, "did you mean `size`? accepted: size, options, direction, end");
+    let (problem, quoted, help) = refused("options = \"furst\", kind = \"split\"");
+    assert_eq!((problem.as_str(), quoted.as_str()), ("unknown value `furst`", "\"furst\""));
+    assert_eq!(help, "did you mean `first`? accepted: copied, first");
+    let (_, quoted, help) = refused("kind = \"alter-payload\", remove = 65536");
+    assert_eq!((quoted.as_str(), help.as_str()), ("65536", "accepted: a whole number up to 65535"));
+    let (_, quoted, help) = refused("kind = \"alter-payload\", offset = -1");
+    assert_eq!((quoted.as_str(), help.as_str()), ("-1", "accepted: a whole number up to 4294967295"));
+    let (_, quoted, help) = refused("kind = \"split\", size = \"64KiB\"");
+    assert_eq!((quoted.as_str(), help.as_str()), ("\"64KiB\"", "accepted: up to 65535B"));
+    let (_, _, help) = refused("kind = \"split\", size = \"0B\"");
+    assert_eq!(help, "accepted: a piece holds at least one byte");
 }
 
 #[test]

@@ -4,7 +4,10 @@ use super::{log, middlebox};
 use crate::common::order;
 use anabranch_engine::Keepalive;
 use anabranch_net::{Change, LinkConfig, QueueLimit, Service};
-use anabranch_paths::{Direction, End, Middlebox, MiddleboxSpec, PathSpec, SynOption, TimedChange, Unmapped};
+use anabranch_paths::{
+    AlterPayload, Direction, DropSyn, EarlyAck, End, Middlebox, MiddleboxSpec, MtuBlackhole, Nat, PathSpec, Split,
+    SynOption, TimedChange, Unmapped,
+};
 use anabranch_sim::{Arrivals, FileOrder, Host, Spec, TimedRestart, Workload};
 use anabranch_units::{Bytes, Duration, Rate, Seed, Stream};
 
@@ -57,9 +60,9 @@ pub fn deepen(spec: &mut Spec, seed: Seed) {
 #[allow(dead_code)] // For the swarm alone.
 pub fn may_fail(spec: &Spec) -> bool {
     let fatal = |spec: &MiddleboxSpec| match spec.kind {
-        Middlebox::Nat { rebind, .. } => rebind.is_some(),
+        Middlebox::Nat(nat) => nat.rebind.is_some(),
         // It repeats nothing, so what the path loses behind it is lost as well.
-        Middlebox::EarlyAck { .. } | Middlebox::MtuBlackhole { .. } | Middlebox::AlterPayload { .. } => true,
+        Middlebox::EarlyAck(_) | Middlebox::MtuBlackhole(_) | Middlebox::AlterPayload(_) => true,
         _ => false,
     };
     let paths = &spec.network.paths;
@@ -72,7 +75,7 @@ pub fn may_fail(spec: &Spec) -> bool {
 
 /// A path that goes down, over which a box lets no subflow join.
 fn loses_for_good(spec: &Spec, path: &PathSpec) -> bool {
-    let refuses = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::DropSyn { option: SynOption::Join });
+    let refuses = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::DropSyn(DropSyn { option: SynOption::Join }));
     let down = |it: &TimedChange| it.path == path.name && matches!(it.change, Change::Down | Change::Blackhole);
     path.middleboxes.iter().any(refuses) && spec.network.changes.iter().any(down)
 }
@@ -81,8 +84,7 @@ fn loses_for_good(spec: &Spec, path: &PathSpec) -> bool {
 /// stays. With checksums MPTCP notices, and ends it (`is_held` in `swarm.rs`).
 #[allow(dead_code)] // For the swarm alone.
 pub fn may_starve(spec: &Spec) -> bool {
-    let cuts =
-        |it: &MiddleboxSpec| matches!(it.kind, Middlebox::AlterPayload { remove, insert, .. } if remove > insert);
+    let cuts = |it: &MiddleboxSpec| matches!(&it.kind, Middlebox::AlterPayload(alter) if alter.remove > alter.insert);
     spec.network.paths.iter().flat_map(|path| &path.middleboxes).any(cuts) || forgets(spec)
 }
 
@@ -90,7 +92,7 @@ pub fn may_starve(spec: &Spec) -> bool {
 /// subflow, which is found out by timeouts at the data level, and what gets through between two of them may be a few
 /// bytes in a minute.
 fn forgets(spec: &Spec) -> bool {
-    let forgetful = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::EarlyAck { lose: 1..=20, .. });
+    let forgetful = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::EarlyAck(EarlyAck { lose: 1..=20, .. }));
     spec.network.paths.iter().all(|path| path.middleboxes.iter().any(forgetful))
 }
 
@@ -129,7 +131,7 @@ fn crowds(spec: &Spec) -> bool {
 /// plain TCP is no way out any more each subflow then brings one segment and is reset (RFC 8684 §3.7), and the next is
 /// joined after a second.
 fn merges(spec: &Spec) -> bool {
-    let merging = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::Coalesce { .. });
+    let merging = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::Coalesce(_));
     spec.network.paths.iter().all(|path| path.middleboxes.iter().any(merging))
 }
 
@@ -138,7 +140,7 @@ fn merges(spec: &Spec) -> bool {
 fn overflows(spec: &Spec) -> bool {
     const LARGEST: u64 = 1460;
     let splits = |it: &MiddleboxSpec, queue: &QueueLimit| match (&it.kind, queue) {
-        (Middlebox::Split { size, .. }, QueueLimit::Packets(most)) => {
+        (Middlebox::Split(Split { size, .. }), QueueLimit::Packets(most)) => {
             LARGEST.div_ceil(u64::from(*size)) > u64::from(*most)
         }
         _ => false,
@@ -153,7 +155,7 @@ fn overflows(spec: &Spec) -> bool {
 /// A box alters what applications write.
 #[allow(dead_code)] // For the swarm alone.
 pub fn alters(spec: &Spec) -> bool {
-    let altering = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::AlterPayload { .. });
+    let altering = |it: &MiddleboxSpec| matches!(it.kind, Middlebox::AlterPayload(_));
     spec.network.paths.iter().flat_map(|path| &path.middleboxes).any(altering)
 }
 
@@ -222,26 +224,26 @@ fn harmful(draw: &mut Stream) -> Middlebox {
     let direction = [None, Some(Direction::Down), Some(Direction::Up)][draw.below(3) as usize];
     let at = Duration::from_millis(log(draw, 1, 20_000));
     match draw.below(5) {
-        0 => Middlebox::Nat {
+        0 => Middlebox::Nat(Nat {
             rebind: Some(at),
             unmapped: if draw.chance(0.5) { Unmapped::Dropped } else { Unmapped::Reset },
-        },
-        1 => Middlebox::AlterPayload {
+        }),
+        1 => Middlebox::AlterPayload(AlterPayload {
             offset: log(draw, 1, 200_000) as u32,
             remove: draw.below(20) as u16,
             insert: 1 + draw.below(20) as u16,
             direction,
-        },
-        2 => Middlebox::EarlyAck {
+        }),
+        2 => Middlebox::EarlyAck(EarlyAck {
             delay: Duration::from_micros(log(draw, 10, 1_000_000)),
             lose: if draw.chance(0.5) { 0 } else { log(draw, 2, 1000) as u32 },
             direction,
-        },
-        3 => Middlebox::MtuBlackhole {
+        }),
+        3 => Middlebox::MtuBlackhole(MtuBlackhole {
             size: log(draw, 100, 1500) as u16,
             from: if draw.chance(0.5) { Duration::ZERO } else { at },
             direction,
-        },
+        }),
         _ => middlebox(draw).kind,
     }
 }

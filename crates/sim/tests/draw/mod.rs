@@ -6,8 +6,8 @@ use crate::common::order;
 use anabranch_engine::{Factory, Policies, Profile, Switch};
 use anabranch_net::{Change, LinkConfig, LossModel, QueueLimit, Reordering};
 use anabranch_paths::{
-    Affected, Direction, End, Middlebox, MiddleboxSpec, PathSpec, SharedLink, SplitOptions, Stripped, StrippedOptions,
-    SynOption, TimedChange, Unmapped,
+    Affected, Coalesce, Direction, DropSyn, End, Middlebox, MiddleboxSpec, Nat, PathSpec, RewriteSequence, SharedLink,
+    Split, SplitOptions, Strip, Stripped, StrippedOptions, SynOption, TimedChange, Unmapped,
 };
 use anabranch_policy::registry::{
     ACK_PATHS, CONGESTION, Domain, Entry, Kind, REINJECTIONS, SCHEDULERS, Value, WINDOWS,
@@ -88,24 +88,26 @@ fn middlebox(draw: &mut Stream) -> MiddleboxSpec {
     let direction = [None, Some(Direction::Down), Some(Direction::Up)][draw.below(3) as usize];
     let from = [Stripped::Syn, Stripped::SynAck, Stripped::ThirdAck, Stripped::All, Stripped::AfterHandshake];
     let kind = match draw.below(8) {
-        0..3 => Middlebox::Strip {
+        0..3 => Middlebox::Strip(Strip {
             from: from[draw.below(from.len() as u64) as usize],
             options: [StrippedOptions::Mptcp, StrippedOptions::AddAddr, StrippedOptions::Control]
                 [draw.below(3) as usize],
             after: if draw.chance(0.5) { 0 } else { draw.below(100) },
             direction,
-        },
-        3 => Middlebox::RewriteSequence,
+        }),
+        3 => Middlebox::RewriteSequence(RewriteSequence),
         4 => {
             let options = if draw.chance(0.5) { SplitOptions::Copied } else { SplitOptions::First };
-            Middlebox::Split { size: log(draw, 100, 1400) as u16, options, direction }
+            Middlebox::Split(Split { size: log(draw, 100, 1400) as u16, options, direction })
         }
         5 => {
             let wait = Duration::from_micros(log(draw, 10, 10_000));
-            Middlebox::Coalesce { size: log(draw, 1000, 10_000) as u16, wait, direction }
+            Middlebox::Coalesce(Coalesce { size: log(draw, 1000, 10_000) as u16, wait, direction })
         }
-        6 => Middlebox::Nat { rebind: None, unmapped: Unmapped::Dropped },
-        _ => Middlebox::DropSyn { option: if draw.chance(0.5) { SynOption::Capable } else { SynOption::Join } },
+        6 => Middlebox::Nat(Nat { rebind: None, unmapped: Unmapped::Dropped }),
+        _ => {
+            Middlebox::DropSyn(DropSyn { option: if draw.chance(0.5) { SynOption::Capable } else { SynOption::Join } })
+        }
     };
     let end = if draw.chance(0.5) { End::Client } else { End::Server };
     MiddleboxSpec { kind, end }

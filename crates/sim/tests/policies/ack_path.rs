@@ -193,7 +193,7 @@ fn through_a_nat_acks_fall_back_to_their_own_path() {
         let play = |ack_path: &str| {
             let mut paths = vec![path("zero", 20, 10), path("one", 20, 40)];
             paths[nat].middleboxes = vec![MiddleboxSpec {
-                kind: Middlebox::Nat { rebind: None, unmapped: Unmapped::Dropped },
+                kind: Middlebox::Nat(Nat { rebind: None, unmapped: Unmapped::Dropped }),
                 end: End::Client,
             }];
             for path in &mut paths {

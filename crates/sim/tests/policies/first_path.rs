@@ -33,7 +33,7 @@ fn times(spec: &Spec) -> [f64; 4] {
 /// Loses the packets with these numbers that the client sends on a path.
 fn lose(spec: &mut Spec, path: usize, numbers: &[u64]) {
     let plan = numbers.iter().map(|number| (*number, Fault::Drop)).collect();
-    let kind = Middlebox::Faults { plan, wait: ms(1), direction: Some(Direction::Up) };
+    let kind = Middlebox::Faults(Faults { plan, wait: ms(1), direction: Some(Direction::Up) });
     spec.network.paths[path].middleboxes.push(MiddleboxSpec { kind, end: End::Client });
 }
 
