@@ -19,8 +19,8 @@ type Made = fn(&Format) -> Value;
 
 /// The formats, each with the type that is printed.
 static SCHEMAS: [(&Format, Made); 21] = [
-    (&format::RUNS, document::<Results<'_>>),
-    (&format::COMPARISON, document::<Results<'_>>),
+    (&format::RUNS, runs),
+    (&format::COMPARISON, comparison),
     (&format::PAIRWISE, document::<Standings>),
     (&format::LEADERBOARD, built::<rank::Drawn<'_>>),
     (&format::ADVERSARY, built::<rank::Found<'_>>),
@@ -59,6 +59,25 @@ pub fn schema(catalogue: &Catalogue, args: &SchemaArgs) -> Result<(), Failure> {
         return Err(Failure::Refused(miette::miette!(help = help, "there is no schema of a format `{name}`")));
     };
     output::print(&format!("{:#}\n", made(format)))
+}
+
+/// Fields of [`Results`] that comparisons have and runs do not.
+const COMPARED: [&str; 2] = ["schedulers", "summary"];
+
+fn runs(format: &Format) -> Value {
+    let mut schema = document::<Results<'_>>(format);
+    if let Some(properties) = schema["properties"].as_object_mut() {
+        properties.retain(|name, _| !COMPARED.contains(&name.as_str()));
+    }
+    schema
+}
+
+fn comparison(format: &Format) -> Value {
+    let mut schema = document::<Results<'_>>(format);
+    if let Some(required) = schema["required"].as_array_mut() {
+        required.extend(COMPARED.map(Value::from));
+    }
+    schema
 }
 
 fn document<T: JsonSchema>(format: &Format) -> Value {

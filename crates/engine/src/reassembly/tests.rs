@@ -208,7 +208,7 @@ proptest! {
                 }
                 prop_assert_eq!(held[next as usize], None);
                 latest = None;
-                r.compact(r.fragments());
+                r.compact();
             } else {
                 let (start, end) = (start.max(next), start.max(next) + len);
                 let missing = (start..end).filter(|&x| held[x as usize].is_none()).count() as u64;
