@@ -32,6 +32,10 @@ pub enum Kind {
     RegularPath,
     /// Plain TCP on one path alone.
     SinglePath,
+    /// MPTCP in place of plain TCP.
+    Multipath,
+    /// As many subflows as there are paths.
+    MoreSubflows,
 }
 
 /// A counterfactual to be run.
@@ -98,13 +102,14 @@ impl Alternatives {
     pub fn of(scenario: &Scenario, catalogue: &Arc<Catalogue>, others: &Others, load: &Load<'_>) -> Self {
         let mut all = Alternatives::default();
         let (spec, paths) = (scenario.spec(scenario.seed), scenario.paths());
-        let multipath = spec.client.config.multipath && spec.server.config.multipath && paths.len() > 1;
+        let can = spec.client.config.multipath && spec.server.config.multipath;
+        let multipath = can && paths.len() > 1;
         all.add(Kind::Buffers, "unbounded buffers", &buffers(UNBOUNDED), load);
         match random_loss(&spec) {
             Ok(()) => all.add(Kind::NoLoss, "no random loss", &no_loss(scenario), load),
             Err(because) => all.leave_out("no random loss", because),
         }
-        let alone = "it is plain TCP on one path";
+        let alone = if can { "there is one path only" } else { "it is plain TCP, which takes one path" };
         if multipath {
             for path in &paths {
                 let sets = [format!("run.primary=\"{path}\""), "client.first-path=\"as-listed\"".to_owned()];
@@ -124,7 +129,15 @@ impl Alternatives {
                     all.add(Kind::WithoutPath, &format!("{path} as a backup only"), &sets, load);
                 }
             }
+            if paths.len() > subflow_limit(&spec) {
+                let sets = ["client", "server"].map(|host| format!("{host}.max-subflows={}", paths.len()));
+                all.add(Kind::MoreSubflows, &format!("up to {} subflows", paths.len()), &sets, load);
+            }
         } else {
+            if paths.len() > 1 {
+                let sets = ["client", "server"].map(|host| format!("{host}.multipath=true"));
+                all.add(Kind::Multipath, "MPTCP on both hosts", &sets, load);
+            }
             all.leave_out("the first subflow on another path", alone);
             all.leave_out("one path removed", alone);
         }
@@ -168,6 +181,11 @@ impl Alternatives {
     fn leave_out(&mut self, what: &str, because: &str) {
         self.left_out.push(LeftOut { what: what.to_owned(), because: because.to_owned() });
     }
+}
+
+/// The most subflows that both hosts admit.
+pub(crate) fn subflow_limit(spec: &Spec) -> usize {
+    spec.client.config.max_subflows.min(spec.server.config.max_subflows)
 }
 
 /// Tells whether links lose packets by chance in a way that a setting takes away, or why not.

@@ -89,8 +89,20 @@ pub enum Reason {
     Backup,
     /// No subflow was ever begun there.
     NoSubflow,
+    /// No subflow was begun there: the connections had as many as the hosts admit.
+    SubflowLimit,
     /// A subflow was begun there, and its handshake was never completed.
     JoinFailed,
+    /// A subflow was begun there, and the transfers ended before its handshake was complete.
+    JoinUnfinished,
+    /// Data on other paths used up the receiver's window, most of the time.
+    WindowUsedUp,
+    /// Data on other paths filled the send buffer, most of the time.
+    SendBufferFull,
+    /// The receiver waited for data on other paths, most of the time.
+    OthersAwaited,
+    /// No data was left to send, most of the time.
+    NothingLeft,
     /// It could have carried data, and the scheduler gave it none.
     NotChosen,
 }

@@ -1,14 +1,15 @@
 //! An inquiry: the run, watched by the judge, and its counterfactuals on the same seeds.
 
-use crate::alternative::{Alternatives, Load, buffers};
+use crate::alternative::{Alternatives, Load, buffers, subflow_limit};
 use crate::answer::{Answer, IdlePath, Reason, Share, Transfer, Tried};
 use crate::sentence::sentence;
-use crate::{Alternative, Cause, Judge, Judged, Kind, Limit};
+use crate::{Alternative, Band, Bands, Cause, Judge, Judged, Kind, Limit};
 use anabranch_lab::stats::Estimate;
 use anabranch_lab::{Keep, Measured, Run, RunError, in_parallel, run, run_watched};
+use anabranch_paths::Direction;
 use anabranch_scenario::Scenario;
 use anabranch_scenario::file::MeasureName;
-use anabranch_sim::Spec;
+use anabranch_sim::{Spec, Workload};
 use anabranch_units::Duration;
 use std::collections::BTreeMap;
 
@@ -32,6 +33,8 @@ struct Case {
 const DOUBLINGS: u32 = 8;
 /// Share of the gain of unbounded buffers that a size has to bring.
 const ENOUGH: f64 = 0.9;
+/// Time after which a SYN is repeated (RFC 6298 §2.1).
+const FIRST_RTO: Duration = Duration::from_secs(1);
 
 impl<'a> Inquiry<'a> {
     /// Prepares the runs of a scenario with these seeds, from `seed` on.
@@ -119,7 +122,7 @@ impl<'a> Inquiry<'a> {
         let unbounded = tried.iter().find(|it| it.kind == Kind::Buffers).and_then(gain);
         let Some(unbounded) = unbounded else { return Ok(None) };
         let spec = self.scenario.spec(self.scenario.seed);
-        let mut size = smallest_buffer(&spec);
+        let mut size = DataBuffers::of(&spec).smallest();
         for _ in 0..DOUBLINGS {
             size *= 2;
             let what = format!("buffers of {}", size_text(size));
@@ -151,7 +154,7 @@ impl<'a> Inquiry<'a> {
             seed: self.seeds.first().copied().unwrap_or(scenario.seed),
             repeat: self.seeds.len(),
             sentence: String::new(),
-            measure: scenario.measure.name().to_owned(),
+            measure: scenario.measure.name().replace(' ', "-"),
             unit: if scenario.measure == MeasureName::Goodput { "bit/s" } else { "s" }.to_owned(),
             value: estimate(&values),
             unfinished_runs: self.unfinished(cases),
@@ -164,7 +167,7 @@ impl<'a> Inquiry<'a> {
             left_out: self.alternatives.left_out,
             paths,
         };
-        answer.sentence = sentence(&answer, smallest_buffer(&spec));
+        answer.sentence = sentence(&answer, &DataBuffers::of(&spec));
         answer
     }
 }
@@ -173,15 +176,44 @@ fn estimate(values: &[f64]) -> crate::answer::Measure {
     Estimate::of(values).map_or(crate::answer::Measure { mean: f64::NAN, half: None, n: 0 }, Into::into)
 }
 
-/// The smaller of the buffers that the data of a run passes through.
-fn smallest_buffer(spec: &Spec) -> u64 {
-    let (client, server) = (&spec.client.config, &spec.server.config);
-    [client.receive_buffer, client.send_buffer, server.receive_buffer, server.send_buffer]
-        .map(|size| size.get())
-        .into_iter()
-        .min()
-        .unwrap_or(1)
-        .max(1)
+/// The buffers that the data of a run passes through \[B\]: of several directions the smaller.
+pub(crate) struct DataBuffers {
+    /// Send buffer of the host that sends.
+    pub(crate) send: u64,
+    /// Receive buffer of the host that receives. One that tunes itself counts with its first size, and its last.
+    pub(crate) receive: (u64, u64),
+}
+
+impl DataBuffers {
+    pub(crate) fn of(spec: &Spec) -> Self {
+        let mut all = DataBuffers { send: u64::MAX, receive: (u64::MAX, u64::MAX) };
+        for workload in &spec.workloads {
+            let ways: &[Direction] = match workload {
+                Workload::Bulk { direction, .. }
+                | Workload::Files { direction, .. }
+                | Workload::Bursts { direction, .. } => &[*direction],
+                Workload::Exchange { .. } => &[Direction::Down, Direction::Up],
+                Workload::Udp { .. } | Workload::Tcp { .. } => &[],
+                _ => &[Direction::Down],
+            };
+            for way in ways {
+                let (sender, receiver) = match way {
+                    Direction::Down => (&spec.server.config, &spec.client.config),
+                    Direction::Up => (&spec.client.config, &spec.server.config),
+                };
+                let last = receiver.receive_buffer.get();
+                let first = receiver.initial_receive_buffer.map_or(last, |first| first.get().min(last));
+                all.send = all.send.min(sender.send_buffer.get());
+                all.receive = all.receive.min((first, last));
+            }
+        }
+        all
+    }
+
+    /// The smallest of them, at least one byte.
+    fn smallest(&self) -> u64 {
+        self.send.min(self.receive.0).max(1)
+    }
 }
 
 /// A size as scenario files have it.
@@ -242,17 +274,52 @@ fn reason(spec: &Spec, cases: &[Case], path: usize) -> (Reason, String) {
     if spec.network.paths[path].backup {
         return (Reason::Backup, "it is marked as a backup".to_owned());
     }
-    let had = |limit: fn(Limit) -> bool| {
-        let judged = cases.iter().flat_map(|case| &case.judged).filter_map(|judged| judged.paths.get(path));
-        judged.flat_map(|bands| bands.iter()).any(|band| limit(band.cause.limit))
+    carried_nothing(spec, cases, path)
+}
+
+/// The reason for which a regular path of an MPTCP connection carried nothing, by what it waited for.
+fn carried_nothing(spec: &Spec, cases: &[Case], path: usize) -> (Reason, String) {
+    let bands = || cases.iter().flat_map(|case| &case.judged).filter_map(|judged| judged.paths.get(path));
+    let mut times: BTreeMap<Limit, Duration> = BTreeMap::new();
+    for (cause, time) in bands().flat_map(|bands| bands.times()) {
+        *times.entry(cause.limit).or_insert(Duration::ZERO) += time;
+    }
+    let join = times.remove(&Limit::Join);
+    times.retain(|limit, _| !matches!(limit, Limit::Unused | Limit::Handshake));
+    let (reason, because) = match times.into_iter().max_by_key(|(_, time)| *time).map(|(limit, _)| limit) {
+        Some(Limit::PeerWindow) => {
+            (Reason::WindowUsedUp, "most of the time data on other paths used up the receiver's window")
+        }
+        Some(Limit::SendBuffer) => {
+            (Reason::SendBufferFull, "most of the time data on other paths filled the send buffer")
+        }
+        Some(Limit::HeadOfLine | Limit::ApplicationReads) => {
+            (Reason::OthersAwaited, "most of the time the receiver waited for data on other paths")
+        }
+        Some(Limit::InFlight | Limit::ApplicationSends | Limit::Request) => {
+            (Reason::NothingLeft, "most of the time no data was left to send")
+        }
+        Some(_) => (Reason::NotChosen, "the scheduler gave it nothing"),
+        None if join.is_some() => {
+            // A SYN that is repeated has failed once; so has a join that was under way and no longer is.
+            let of_join = |bands: &&Bands| bands.iter().any(|band| band.cause.limit == Limit::Join);
+            let is_open = |last: &Band| last.cause.limit == Limit::Join && last.length() < FIRST_RTO;
+            match bands().filter(of_join).filter_map(|bands| bands.iter().next_back()).all(is_open) {
+                true => (Reason::JoinUnfinished, "the transfers ended before its join was complete"),
+                false => (Reason::JoinFailed, "its join was never completed"),
+            }
+        }
+        None => {
+            let limit = subflow_limit(spec);
+            let mut connections = cases.iter().flat_map(|case| &case.run.outcome.connections);
+            if connections.all(|connection| connection.subflows.len() >= limit) {
+                let because = format!("each connection had the {limit} subflows that `max-subflows` admits");
+                return (Reason::SubflowLimit, because);
+            }
+            (Reason::NoSubflow, "no subflow was begun there")
+        }
     };
-    if had(|limit| !matches!(limit, Limit::Unused | Limit::Join | Limit::Handshake)) {
-        return (Reason::NotChosen, "the scheduler gave it nothing".to_owned());
-    }
-    if had(|limit| limit == Limit::Join) {
-        return (Reason::JoinFailed, "its join was never completed".to_owned());
-    }
-    (Reason::NoSubflow, "no subflow was begun there".to_owned())
+    (reason, because.to_owned())
 }
 
 fn words(fallback: anabranch_engine::FallbackReason) -> &'static str {

@@ -75,7 +75,7 @@ pub const LIMITS: &[Entry] = &[
     entry(Limit::SlowStart, "slow-start", 's', "the congestion window is still growing, and is full"),
     entry(Limit::CongestionWindow, "congestion-window", 'c', "the congestion window is full and leaves the path idle"),
     entry(Limit::PeerWindow, "peer-window", 'w', "the receiver's window is used up by data on its way"),
-    entry(Limit::HeadOfLine, "head-of-line", 'b', "the receiver holds data behind a hole that a slower path fills"),
+    entry(Limit::HeadOfLine, "head-of-line", 'b', "the receiver holds data behind a hole, and awaits the missing data"),
     entry(Limit::Scheduler, "scheduler", 'd', "a path has room, and the scheduler does not use it"),
     entry(Limit::Pacing, "pacing", 'p', "pacing or TCP Small Queues hold the next segment back"),
     entry(Limit::Timeout, "timeout", 't', "the sender waits for a retransmission timeout, or for what follows it"),

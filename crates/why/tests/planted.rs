@@ -86,7 +86,10 @@ fn options_stripped_on_the_way() {
 #[test]
 fn a_plain_server() {
     let answer = ask(&format!("{TWO}[server]\nmultipath = false\n[host]\nfirst-path = \"as-listed\"\n"), 1);
-    says(&answer, &["lte carried nothing: the server answered without MP_CAPABLE."]);
+    says(
+        &answer,
+        &["lte carried nothing: the server answered without MP_CAPABLE.", "With MPTCP on both hosts it would"],
+    );
 }
 
 #[test]
@@ -139,6 +142,67 @@ fn a_short_flow() {
         assert!(share(&answer, limit) > 0.0, "{limit:?}: {:?}", answer.shares);
     }
     assert!(share(&answer, Limit::Handshake) > 0.2, "{:?}", answer.shares);
+}
+
+/// The window is why the second path carried nothing, and the buffer is that of the host that receives.
+#[test]
+fn a_window_that_the_other_path_uses_up() {
+    let answer = ask(&format!("{TWO}[client]\nreceive-buffer = \"64KiB\"\n[server]\nreceive-buffer = \"32KiB\"\n"), 2);
+    says(&answer, &["lte carried nothing: most of the time data on other paths used up the receiver's window."]);
+    says(&answer, &["the receiver's window, from a buffer of 64 KiB, was used up", "With buffers of "]);
+    assert_eq!(answer.idle_paths[0].reason, Reason::WindowUsedUp);
+}
+
+#[test]
+fn a_buffer_that_tunes_itself() {
+    let text = format!("{TWO}[client]\nreceive-buffer = {{ initial = \"16KiB\", max = \"32KiB\" }}\n");
+    says(&ask(&text, 1), &["from a buffer of 16 KiB that grows to 32 KiB"]);
+}
+
+#[test]
+fn a_transfer_too_short_for_a_join() {
+    let answer = ask(&TWO.replace("4MB", "20kB"), 1);
+    says(&answer, &["lte carried nothing: the transfers ended before its join was complete."]);
+    assert_eq!(answer.idle_paths[0].reason, Reason::JoinUnfinished);
+}
+
+#[test]
+fn more_paths_than_subflows() {
+    let paths: String = (0..3).map(|n| format!("[path.p{n}]\nrate = \"5mbit\"\nrtt = \"20ms\"\n")).collect();
+    let text = format!("{paths}[[workload]]\nkind = \"files\"\nsize = \"4MB\"\n[host]\nmax-subflows = 2\n");
+    let answer = ask(&text, 1);
+    says(&answer, &["carried nothing: each connection had the 2 subflows that `max-subflows` admits."]);
+    says(&answer, &["With up to 3 subflows it would have taken", "less, on this one seed."]);
+}
+
+/// The only path of plain TCP dies: MPTCP is the change that lets the transfer finish.
+#[test]
+fn plain_tcp_on_a_path_that_dies() {
+    let dies = "[[change]]\nat = \"0.3s\"\npath = \"wlan\"\nstate = \"blackhole\"\n[run]\nstop = \"10s\"\n";
+    let answer = ask(&format!("{TWO}[client]\nmultipath = false\n[host]\nfirst-path = \"as-listed\"\n{dies}"), 2);
+    says(
+        &answer,
+        &["lte carried nothing: the client is set to plain TCP.", "In 2 of 2 runs transfers did not finish."],
+    );
+    says(&answer, &["With MPTCP on both hosts all of them would have finished."]);
+}
+
+#[test]
+fn a_run_that_is_too_short_for_all() {
+    let answer = ask(&format!("{}[run]\nstop = \"1s\"\n", TWO.replace("4MB", "40MB")), 1);
+    says(&answer, &["In 1 of 1 runs transfers did not finish.", "No change that was tried lets all of them finish."]);
+}
+
+/// Goodput: more is better, and the sentence says of what. Names in JSON are kebab-case.
+#[test]
+fn a_bulk_transfer() {
+    let bulk = TWO.replace("\"files\"\nsize = \"4MB\"", "\"bulk\"\nduration = \"3s\"");
+    let answer = ask(&format!("{bulk}[client]\nreceive-buffer = \"64KiB\"\n"), 2);
+    says(&answer, &["goodput would have been ", " Mbit/s higher."]);
+    let page = "[path.only]\nrate = \"20mbit\"\nrtt = \"20ms\"\n[[workload]]\nkind = \"files\"\nsize = \"10kB\"\n";
+    let one = ask(page, 1);
+    assert_eq!((answer.measure.as_str(), one.measure.as_str()), ("goodput", "completion-time"));
+    assert!(one.left_out.iter().any(|left| left.because == "there is one path only"), "{:?}", one.left_out);
 }
 
 #[test]
