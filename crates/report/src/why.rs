@@ -19,7 +19,7 @@ pub fn why(answer: &Answer, width: usize) -> String {
     }
     text += &format!("\n{}", limits(answer));
     if !answer.counterfactuals.is_empty() {
-        text += &format!("\n{}", counterfactuals(answer));
+        text += &format!("\n{}", counterfactuals(answer, width));
     }
     if !answer.left_out.is_empty() {
         text += "\nNot tried:\n";
@@ -90,14 +90,14 @@ fn limits(answer: &Answer) -> String {
     let small: Vec<_> = answer.shares.iter().filter(|share| share.share < SMALL).collect();
     if !small.is_empty() {
         let (time, share) = (small.iter().map(|it| it.time_ns).sum(), small.iter().map(|it| it.share).sum());
-        let others = format!("{} others", small.len());
+        let others = format!("{} other{}", small.len(), if small.len() == 1 { "" } else { "s" });
         table.row([others, String::new(), seconds(time), percent(share)]);
     }
     table.to_string()
 }
 
 /// The table of counterfactuals, the best first.
-fn counterfactuals(answer: &Answer) -> String {
+fn counterfactuals(answer: &Answer, width: usize) -> String {
     let (scale, unit) = if answer.unit == "s" { (1.0, "s") } else { (1e6, "Mbit/s") };
     let value = format!("{} [{unit}]", answer.measure.replace('-', " "));
     let difference = format!("difference [{unit}]");
@@ -105,7 +105,8 @@ fn counterfactuals(answer: &Answer) -> String {
         Table::new([("with", Align::Left), (value.as_str(), Align::Right), (difference.as_str(), Align::Right)]);
     let cell = |it: Measure, sign: bool| with_interval(&Estimate::from(it), scale, sign);
     let bound = |text: String, unfinished: usize| if unfinished > 0 { format!("≥ {text}") } else { text };
-    table.row(["as it is".to_owned(), bound(cell(answer.value, false), answer.unfinished_runs), String::new()]);
+    let as_is = bound(cell(answer.value, false), answer.unfinished_runs);
+    let mut rows = vec![["as it is".to_owned(), as_is, String::new()]];
     let better = |tried: &&Tried| {
         let gain = tried.difference.map_or(f64::NEG_INFINITY, |it| it.mean);
         if answer.unit == "s" { -gain } else { gain }
@@ -117,7 +118,66 @@ fn counterfactuals(answer: &Answer) -> String {
     });
     for tried in order {
         let difference = tried.difference.map_or("not finished".to_owned(), |it| cell(it, true));
-        table.row([tried.what.clone(), bound(cell(tried.value, false), tried.unfinished_runs), difference]);
+        rows.push([tried.what.clone(), bound(cell(tried.value, false), tried.unfinished_runs), difference]);
+    }
+    // Long names of paths go on in further lines, so that the numbers keep their place.
+    let length = |text: &str| text.chars().count();
+    let widest = |column: usize, name: &str| rows.iter().map(|row| length(&row[column])).fold(length(name), usize::max);
+    let room = width.saturating_sub(6 + widest(1, &value) + widest(2, &difference)).max(20);
+    for [what, value, difference] in rows {
+        let mut lines = wrap(&what, room).into_iter();
+        table.row([lines.next().unwrap_or_default(), value, difference]);
+        lines.for_each(|line| table.row([format!("  {line}")]));
     }
     table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_why::{Kind, Share};
+
+    /// However long the names of paths are, a line has at most 80 characters, and no number is lost.
+    #[test]
+    fn long_names_keep_to_the_width() {
+        let measure = |mean: f64| Measure { mean, half: Some(0.001), n: 3 };
+        let path = "a-path-with-a-name-that-is-quite-long".to_owned();
+        let tried = Tried {
+            kind: Kind::FirstPath,
+            what: format!("the first subflow on {path}"),
+            sets: Vec::new(),
+            value: measure(1.25),
+            difference: Some(measure(-0.25)),
+            unfinished_runs: 0,
+        };
+        let share = |limit, time_ns: u64| Share { limit, path: None, time_ns, share: time_ns as f64 / 1e9 };
+        let answer = Answer {
+            format: "anabranch-why".to_owned(),
+            version: 1,
+            program: String::new(),
+            scenario: "test".to_owned(),
+            digest: String::new(),
+            sets: Vec::new(),
+            seed: 1,
+            repeat: 1,
+            paths: vec![path],
+            sentence: "A sentence.".to_owned(),
+            measure: "completion-time".to_owned(),
+            unit: "s".to_owned(),
+            value: measure(1.5),
+            unfinished_runs: 0,
+            shares: vec![share(Limit::PathFull, 999_000_000), share(Limit::Handshake, 1_000_000)],
+            idle_paths: Vec::new(),
+            transfers: Vec::new(),
+            counterfactuals: vec![tried],
+            left_out: Vec::new(),
+        };
+        let text = why(&answer, 80);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let at = text.lines().position(|line| line.starts_with("  the first subflow on")).expect("it is there");
+        let lines: Vec<&str> = text.lines().skip(at).collect();
+        assert!(lines[0].contains("1.2500 ± 0.0010") && lines[0].contains("-0.2500 ± 0.0010"), "{text}");
+        assert_eq!(lines[1], "    a-path-with-a-name-that-is-quite-long");
+        assert!(text.contains("1 other ") && text.contains("completion time [s]"), "{text}");
+    }
 }
