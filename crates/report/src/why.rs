@@ -152,9 +152,6 @@ mod tests {
         };
         let share = |limit, time_ns: u64| Share { limit, path: None, time_ns, share: time_ns as f64 / 1e9 };
         let answer = Answer {
-            format: "anabranch-why".to_owned(),
-            version: 1,
-            program: String::new(),
             scenario: "test".to_owned(),
             digest: String::new(),
             sets: Vec::new(),
