@@ -6,8 +6,8 @@
 //! for small neighbours, which become one chunk. What is held is never replaced by a later copy (RFC 9293 §3.10.7.4
 //! trims what was already received).
 //!
-//! A chunk begins where the one before it ends, so it takes 40 bytes. The slab grows by blocks of 64 and shrinks when it
-//! is four times too large.
+//! A chunk begins where the one before it ends, so it takes 40 bytes. The slab grows by blocks of 64 and shrinks when
+//! it is four times too large.
 //!
 //! Two bounds keep memory within a small multiple of the payload: bytes, and chunks, whose mean size has a floor. Where
 //! a bound is reached, what is nearest to the bytes that are missing stays: the farthest goes first. RFC 2018 §8 lets a

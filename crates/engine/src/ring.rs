@@ -21,7 +21,7 @@ pub(crate) struct Ring<T> {
     more: Option<Box<More<T>>>,
 }
 
-/// What a queue has beside its first block.
+/// The blocks of a queue beside its first.
 #[derive(Clone, Debug)]
 struct More<T> {
     /// The blocks behind the first. None is empty, and all but the last are full.
@@ -334,7 +334,8 @@ mod tests {
         assert_eq!(ring.capacity(), 0, "nothing is kept where nothing is under way");
     }
 
-    /// What moves on without growing takes no allocation: the block that runs empty in front is the next at the end.
+    /// A queue that moves on without growing takes no allocation: the block that runs empty in front is the next at the
+    /// end.
     #[test]
     fn a_steady_state_keeps_its_blocks() {
         let mut ring = Ring::default();
