@@ -5,6 +5,7 @@ mod result;
 
 pub use result::Transfer;
 
+use crate::event_file::EventFile;
 use crate::failure::Failure;
 use crate::output;
 use crate::path_memory::{KeptMemory, MemoryOption};
@@ -79,6 +80,9 @@ pub struct FetchArgs {
     /// Settings of the engine.
     #[command(flatten)]
     pub wire: WireOptions,
+    /// File of events.
+    #[command(flatten)]
+    pub events: EventFile,
     /// Memory of paths.
     #[command(flatten)]
     pub memory: MemoryOption,
@@ -116,12 +120,12 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
     let target = Target::parse(&args.url).map_err(|error| bad_target(&error))?;
     let uploads = args.upload.is_some() || args.upload_bytes.is_some();
     let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-    let outputs = [to_stdout(&args.output), to_stdout(&args.wire.events), args.json];
+    let outputs = [to_stdout(&args.output), to_stdout(&args.events.file), args.json];
     if outputs.iter().filter(|used| **used).count() > 1 {
         return Err(Failure::Refused(miette!("standard output can hold one of --output -, --events - and --json")));
     }
     let destination = Destination::choose(args.output.as_deref(), &target, uploads)?;
-    let events = args.wire.events.as_ref().filter(|path| path.as_path() != Path::new("-"));
+    let events = args.events.file.as_ref().filter(|path| path.as_path() != Path::new("-"));
     let files = [("--output", destination.file()), ("--events", events), ("--path-memory", args.memory.file.as_ref())];
     output::check(files)?;
     let memory = args.memory.read()?;
@@ -136,7 +140,7 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
     }
     let remotes = remotes.into_iter().filter(|remote| from.iter().any(|ip| ip.is_ipv4() == remote.is_ipv4())).collect();
     let (config, chosen) = args.wire.config(catalogue, &from)?;
-    let journal = Some(args.wire.journal()?);
+    let journal = Some(args.events.journal()?);
     let caught = Caught::new().map_err(|error| Failure::Failed(miette!("cannot catch signals: {error}")))?;
     // One connection at a time; a redirect may follow while the last one's ports are not free yet.
     let ready = prepare(&args.wire, config, &from, Diverted::Opening(16))?;
@@ -150,7 +154,7 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
     let saved = errand.save(&outcome);
 
     if let Some(error) = errand.journal.as_mut().and_then(Journal::failure) {
-        return Err(args.wire.events_lost(&error));
+        return Err(args.events.lost(&error));
     }
     let about = result::About {
         target: &target,

@@ -21,6 +21,7 @@ mod calibrate;
 mod compare;
 mod completion;
 mod documentation;
+mod event_file;
 mod failure;
 mod fetch;
 mod inspect;

@@ -190,10 +190,6 @@ impl ProxyArgs {
 
 /// Runs until it is asked to end.
 pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure> {
-    if args.wire.events.is_some() {
-        let help = "the log has a line for each connection that ends: --log-format json";
-        return Err(Failure::Refused(miette::miette!(help = help, "the proxy writes no --events")));
-    }
     if args.memory.file.is_some() && args.socks.is_none() {
         let help = "with --listen it opens no connections, and has no use for what is known of their paths";
         return Err(Failure::Refused(miette::miette!(help = help, "--path-memory goes with --socks")));

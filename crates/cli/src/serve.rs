@@ -1,5 +1,6 @@
 //! `anabranch serve`.
 
+use crate::event_file::EventFile;
 use crate::failure::Failure;
 use crate::output;
 use crate::wire_device::{Diverted, prepare};
@@ -69,6 +70,9 @@ pub struct ServeArgs {
     /// Settings of the engine.
     #[command(flatten)]
     pub wire: WireOptions,
+    /// File of events.
+    #[command(flatten)]
+    pub events: EventFile,
 }
 
 fn port() -> clap::builder::RangedI64ValueParser<u16> {
@@ -121,7 +125,7 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let services = args.services()?;
     let listen = addresses(&args.listen, "--listen")?;
     let (config, chosen) = args.wire.config(catalogue, &listen)?;
-    let journal = args.wire.journal()?;
+    let journal = args.events.journal()?;
     let caught = Caught::new().map_err(|error| Failure::Failed(miette::miette!("cannot catch signals: {error}")))?;
     let ready = prepare(&args.wire, config, &listen, Diverted::Listening(services.keys().copied().collect()))?;
     let (driver, _borrowed) = (ready.driver, ready.borrowed);
@@ -140,7 +144,7 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let fallbacks = driver.endpoint().counters().fallbacks.clone();
     let counters = CounterReport::of(driver.endpoint().counters());
     if let Some(error) = server.journal().failure() {
-        return Err(args.wire.events_lost(&error));
+        return Err(args.events.lost(&error));
     }
     let totals = server.totals();
     let path_use = PathUse {

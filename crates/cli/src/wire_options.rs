@@ -5,18 +5,13 @@ use crate::completion::Names;
 use crate::failure::Failure;
 use anabranch_engine::{Config, LocalAddress, Policies, Profile};
 use anabranch_host::{Interface, Tun};
-use anabranch_lab::format::CONNECTION_EVENTS;
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Chosen, named, named_ack_path};
-use anabranch_service::Journal;
 use anabranch_units::{Bytes, Duration, nearest, quantity};
 use clap::Args as ClapArgs;
-use serde_json::json;
-use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
 
 /// Settings of the engine.
 #[derive(ClapArgs, Clone, Debug)]
@@ -80,9 +75,6 @@ pub struct WireOptions {
     /// The same for IPv6: a /64, named by its first address.
     #[arg(long, value_name = "ADDR", default_value = "fdab:7261:6e63:6800::")]
     pub inner6: std::net::Ipv6Addr,
-    /// Write the events of connections and subflows to FILE, one JSON object per line; `-` is standard output.
-    #[arg(long, value_name = "FILE")]
-    pub events: Option<PathBuf>,
 }
 
 fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
@@ -167,28 +159,6 @@ impl WireOptions {
             ))
         })?;
         Ok(tun)
-    }
-
-    /// Opens the destination of `--events`.
-    pub fn journal(&self) -> Result<Journal, Failure> {
-        match &self.events {
-            None => Ok(Journal::none()),
-            Some(path) if path == Path::new("-") => self.begun(Box::new(io::stdout())),
-            Some(path) => self.begun(Box::new(File::create(path).map_err(|error| Failure::writing_to(path, &error))?)),
-        }
-    }
-
-    /// Begins the events with their format.
-    fn begun(&self, mut out: Box<dyn Write + Send>) -> Result<Journal, Failure> {
-        let line = json!(CONNECTION_EVENTS.document(json!({})));
-        let written = writeln!(out, "{line}").and_then(|()| out.flush());
-        written.map_err(|error| self.events_lost(&error))?;
-        Ok(Journal::to(out))
-    }
-
-    /// `--events` that could not be written to the end.
-    pub fn events_lost(&self, error: &io::Error) -> Failure {
-        Failure::writing_to(self.events.as_deref().unwrap_or(Path::new("the events")), error)
     }
 
     fn cannot_open(&self, error: &io::Error, addresses: &[IpAddr]) -> Failure {

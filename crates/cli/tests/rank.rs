@@ -3,24 +3,14 @@
 
 mod common;
 
-use common::{anabranch, directory, names, succeed};
+use common::{WORK, anabranch, directory, names, succeed};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
 /// Small runs of everything.
-const SMALL: [&str; 10] = [
-    "rank",
-    "--count",
-    "4",
-    "--repeat",
-    "2",
-    "--schedulers",
-    "min-rtt,round-robin,redundant",
-    "--set",
-    "workload=[{kind=\"files\",size=\"60kB\"}]",
-    "--json",
-];
+const SMALL: [&str; 10] =
+    ["rank", "--count", "4", "--repeat", "2", "--schedulers", "min-rtt,round-robin,redundant", "--set", WORK, "--json"];
 
 fn refused(here: &Path, args: &[&str]) -> String {
     let output = anabranch(here, args);
@@ -96,19 +86,8 @@ fn a_drawn_condition_is_a_scenario_by_name_and_as_a_file() {
 #[test]
 fn the_adversary_prints_and_writes_scenarios() {
     let here = directory("rank-against");
-    let args = [
-        "rank",
-        "--against",
-        "round-robin",
-        "--schedulers",
-        "min-rtt",
-        "--tries",
-        "8",
-        "--find",
-        "2",
-        "--set",
-        "workload=[{kind=\"files\",size=\"60kB\"}]",
-    ];
+    let args =
+        ["rank", "--against", "round-robin", "--schedulers", "min-rtt", "--tries", "8", "--find", "2", "--set", WORK];
     let text = succeed(&here, &args);
     assert!(text.contains("[path.a]") && text.contains("# against-round-robin-1.toml"), "{text}");
     let text = succeed(&here, &[&args[..], &["--write", "found"]].concat());

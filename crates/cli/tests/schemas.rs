@@ -8,7 +8,7 @@
 mod common;
 
 use anabranch_lab::format::{EVENTS, FORMATS, Format, PACKET_EVENTS};
-use common::{anabranch, directory, succeed};
+use common::{STUDY, SWEEP, WORK, anabranch, directory, succeed};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -64,9 +64,6 @@ const PRINTED: [(&str, &[&str]); 25] = [
     ("inspection", &["inspect", "plain/client.pcapng", "--json"]),
 ];
 
-/// A small workload for drawn conditions.
-const WORK: &str = "workload=[{kind=\"files\",size=\"60kB\"}]";
-
 /// Files that some of these commands leave, with their format. Each line of the last is a document.
 const LEFT: [(&str, &str); 3] =
     [("study", "studies/study.json"), ("campaign", "parts/manifest.json"), ("run-journal", "kept/runs.jsonl")];
@@ -87,73 +84,6 @@ congestion = "reno"
 
 const FILES: &str = "[[workload]]\nkind = \"files\"\nsize = \"100kB\"\n";
 const PAGE: &str = "[[workload]]\nkind = \"web\"\npage = { objects = 5, total = \"20kB\" }\n";
-
-const SWEEP: &str = r#"
-about = "A small one"
-scenario = "small.toml"
-schedulers = ["min-rtt", "round-robin"]
-baselines = true
-metrics = ["completion-time"]
-
-[[axis]]
-key = "path.b.delay"
-name = "delay"
-values = ["5ms", "40ms"]
-
-[[axis]]
-key = "path.b.loss"
-name = "loss"
-uniform = ["0%", "3%"]
-
-[draw]
-method = "sobol"
-count = 4
-
-[repeat]
-count = 1
-"#;
-
-const STUDY: &str = r#"
-title = "Two systems by loss"
-paper = "TEST"
-figure = "Fig. 1"
-about = "A test."
-[scenario.path.a]
-rate = "20mbit"
-rtt = "20ms"
-[scenario.path.b]
-rate = "10mbit"
-rtt = "60ms"
-[[scenario.workload]]
-kind = "files"
-size = "100kB"
-[[axis]]
-name = "loss"
-label = "Loss"
-unit = "%"
-set = ["path.a.loss={}%"]
-values = [0, 1, 2]
-quick = [1]
-[[system]]
-name = "minRTT"
-set = ["host.scheduler=min-rtt"]
-[[system]]
-name = "TCP"
-set = ["host.multipath=false"]
-[repeat]
-full = 4
-quick = 2
-[[plot]]
-id = "a"
-title = "Completion"
-metric = "completion-time"
-[[statement]]
-text = "loss slows TCP down"
-source = "here"
-metric = "completion-time"
-system = "TCP"
-trend = "rises"
-"#;
 
 /// A directory with the files that the commands read.
 fn place(test: &str) -> PathBuf {

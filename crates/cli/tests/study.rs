@@ -5,51 +5,9 @@
 mod common;
 
 use anabranch_study::study::Study;
-use common::{anabranch, directory, succeed};
+use common::{STUDY, anabranch, directory, succeed};
 use std::fs;
 use std::path::Path;
-
-const STUDY: &str = r#"
-title = "Two schedulers by loss"
-paper = "TEST"
-figure = "Fig. 1"
-about = "A test."
-[scenario.path.a]
-rate = "20mbit"
-rtt = "20ms"
-[scenario.path.b]
-rate = "10mbit"
-rtt = "60ms"
-[[scenario.workload]]
-kind = "files"
-size = "100kB"
-[[axis]]
-name = "loss"
-label = "Loss"
-unit = "%"
-set = ["path.a.loss={}%"]
-values = [0, 1, 2]
-quick = [1]
-[[system]]
-name = "minRTT"
-set = ["host.scheduler=min-rtt"]
-[[system]]
-name = "TCP"
-set = ["host.multipath=false"]
-[repeat]
-full = 4
-quick = 2
-[[plot]]
-id = "a"
-title = "Completion"
-metric = "completion-time"
-[[statement]]
-text = "loss slows TCP down"
-source = "here"
-metric = "completion-time"
-system = "TCP"
-trend = "rises"
-"#;
 
 fn with_study(name: &str) -> std::path::PathBuf {
     let directory = directory(name);

@@ -4,38 +4,12 @@
 
 mod common;
 
-use common::{anabranch, directory, names, succeed};
+use common::{SWEEP, anabranch, directory, names, succeed};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-const SWEEP: &str = r#"
-about = "A small one"
-scenario = "symmetric"
-schedulers = ["min-rtt", "round-robin", "redundant"]
-baselines = true
-metrics = ["goodput"]
-set = ["workload.0.duration=400ms", "run.stop=5s"]
-
-[[axis]]
-key = "path.b.delay"
-name = "delay"
-values = ["5ms", "40ms"]
-
-[[axis]]
-key = "path.b.loss"
-name = "loss"
-uniform = ["0%", "3%"]
-
-[draw]
-method = "sobol"
-count = 10
-
-[repeat]
-count = 2
-"#;
 
 fn summary(here: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&succeed(here, &[&["sweep"], args, &["--json"]].concat())).unwrap()

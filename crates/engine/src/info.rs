@@ -15,8 +15,6 @@ pub struct ConnectionInfo {
     pub sendable: u64,
     /// Bytes sent and not acknowledged at the data level.
     pub outstanding: u64,
-    /// The application wanted to write more than the send buffer admits, and it is still full.
-    pub send_buffer_full: bool,
     /// First byte of the peer's stream that has not arrived.
     pub expected: u64,
     /// Bytes in order that the application has not read.
@@ -43,8 +41,6 @@ pub struct SubflowInfo {
     pub mss: u32,
     /// Retransmission timeouts so far.
     pub timeouts: u64,
-    /// Fast recoveries so far.
-    pub recoveries: u64,
     /// Time at which the peer last sent something on it.
     pub heard: Instant,
 }

@@ -3,7 +3,7 @@
 use crate::algorithm::Algorithm;
 use crate::btf::{Btf, Kind};
 use crate::object::{Object, Program};
-use crate::pin::{self, registered};
+use crate::pin::{self, FOLDER, registered};
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -42,6 +42,9 @@ pub enum LoadError {
         /// End of the verifier's log.
         log: String,
     },
+    /// There is no place for pins.
+    #[error("cannot pin it in {FOLDER}: {0}")]
+    NoPlace(io::Error),
     /// A system call failed.
     #[error("cannot {what}: {error}")]
     Failed {
@@ -64,6 +67,7 @@ impl LoadError {
             LoadError::NotAllowed => {
                 Some("run it as root, or with CAP_BPF and CAP_PERFMON outside of a user namespace")
             }
+            LoadError::NoPlace(_) => Some("pins need bpffs: mount -t bpf bpf /sys/fs/bpf"),
             LoadError::Taken(_) => Some("`anabranch kernel status` says who holds it, `kernel unload` takes it back"),
             _ => None,
         }
@@ -122,8 +126,7 @@ impl Loaded {
     /// # Errors
     /// If there is no bpffs, or the place cannot be written.
     pub fn pin(self) -> Result<PathBuf, LoadError> {
-        pin::pin(self.link.as_fd(), self.algorithm)
-            .map_err(|error| failed(&format!("pin it in {}, which has to be bpffs", pin::FOLDER), error))
+        pin::pin(self.link.as_fd(), self.algorithm).map_err(LoadError::NoPlace)
     }
 }
 

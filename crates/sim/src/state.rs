@@ -47,8 +47,6 @@ pub struct PathInfo {
     pub mss: u64,
     /// Retransmission timeouts of its subflows so far.
     pub timeouts: u64,
-    /// Fast recoveries of its subflows so far.
-    pub recoveries: u64,
     /// Time at which the sender last heard of the receiver on it.
     pub heard: Instant,
 }

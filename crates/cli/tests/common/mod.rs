@@ -7,6 +7,79 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+/// A study of two systems.
+pub const STUDY: &str = r#"
+title = "Two schedulers by loss"
+paper = "TEST"
+figure = "Fig. 1"
+about = "A test."
+[scenario.path.a]
+rate = "20mbit"
+rtt = "20ms"
+[scenario.path.b]
+rate = "10mbit"
+rtt = "60ms"
+[[scenario.workload]]
+kind = "files"
+size = "100kB"
+[[axis]]
+name = "loss"
+label = "Loss"
+unit = "%"
+set = ["path.a.loss={}%"]
+values = [0, 1, 2]
+quick = [1]
+[[system]]
+name = "minRTT"
+set = ["host.scheduler=min-rtt"]
+[[system]]
+name = "TCP"
+set = ["host.multipath=false"]
+[repeat]
+full = 4
+quick = 2
+[[plot]]
+id = "a"
+title = "Completion"
+metric = "completion-time"
+[[statement]]
+text = "loss slows TCP down"
+source = "here"
+metric = "completion-time"
+system = "TCP"
+trend = "rises"
+"#;
+
+/// A sweep over two axes of a shipped scenario.
+pub const SWEEP: &str = r#"
+about = "A small one"
+scenario = "symmetric"
+schedulers = ["min-rtt", "round-robin", "redundant"]
+baselines = true
+metrics = ["goodput"]
+set = ["workload.0.duration=400ms", "run.stop=5s"]
+
+[[axis]]
+key = "path.b.delay"
+name = "delay"
+values = ["5ms", "40ms"]
+
+[[axis]]
+key = "path.b.loss"
+name = "loss"
+uniform = ["0%", "3%"]
+
+[draw]
+method = "sobol"
+count = 10
+
+[repeat]
+count = 2
+"#;
+
+/// Work of drawn conditions that a debug build is soon through with.
+pub const WORK: &str = "workload=[{kind=\"files\",size=\"60kB\"}]";
+
 /// An empty directory of one test.
 pub fn directory(test: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);

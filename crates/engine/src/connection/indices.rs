@@ -33,6 +33,11 @@ impl Indices {
         self.0 = self.0 & !(1 << index) | u64::from(holds) << index;
     }
 
+    /// Returns true if `index` is a member.
+    pub(super) fn contains(self, index: usize) -> bool {
+        self.0 >> index & 1 != 0
+    }
+
     pub(super) fn union(self, other: Indices) -> Indices {
         Indices(self.0 | other.0)
     }

@@ -3,14 +3,13 @@
 use super::{Connection, Mode};
 use crate::recovery::Phase;
 use crate::sent_log::bit;
-use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use crate::{ConnectionInfo, SubflowInfo, Wait};
 use anabranch_units::{Bytes, SubflowId};
 
 impl Connection {
     /// Fills in what this end waits for now. Uses the memory of `info` again.
-    pub(crate) fn info(&self, shared: &Shared, info: &mut ConnectionInfo) {
+    pub(crate) fn info(&self, info: &mut ConnectionInfo) {
         let out = &self.sender.outgoing;
         let established = self.subflows.iter().any(|subflow| subflow.state == State::Established);
         let unsent = out.unsent.total();
@@ -18,29 +17,19 @@ impl Connection {
         info.unsent = unsent;
         info.sendable = if unsent == 0 { 0 } else { out.unsent.below(out.edge) };
         info.outstanding = out.nxt - out.una.min(out.nxt);
-        info.send_buffer_full = out.writer_waits && self.write_space(shared) == 0;
         info.expected = self.receiver.stream_next();
         info.unread = self.receiver.unread();
         let on_subflows: u64 = self.subflows.iter().map(|subflow| subflow.rx.ofo.bytes()).sum();
         info.held = self.receiver.waiting_bytes() + on_subflows;
         info.subflows.clear();
-        // As `Subflows::eligible` chooses, without its memory.
-        let usable =
-            |backup: bool| self.subflows.iter().any(|subflow| subflow.is_usable() && subflow.backup() == backup);
-        let (regular, backup) = (usable(false), usable(true));
-        let is_shown = |subflow: &Subflow| match (regular, backup) {
-            (true, _) => subflow.is_usable() && !subflow.backup(),
-            (false, true) => subflow.is_usable(),
-            (false, false) => subflow.is_open() && subflow.tx.rtt.srtt().is_some(),
-        };
-        info.subflows.extend(self.subflows.iter().map(|subflow| SubflowInfo {
+        let shown = self.subflows.eligible_now();
+        info.subflows.extend(self.subflows.iter().enumerate().map(|(index, subflow)| SubflowInfo {
             id: subflow.id,
             local: subflow.flow.src,
             remote: subflow.flow.dst,
-            wait: self.wait_of(subflow, is_shown(subflow)),
+            wait: self.wait_of(subflow, shown.contains(index)),
             mss: subflow.tx.mss,
             timeouts: subflow.tx.recovery.rto_count(),
-            recoveries: subflow.tx.counts.fast_recoveries,
             heard: subflow.liveness.heard,
         }));
     }

@@ -73,6 +73,9 @@ pub(super) enum Kind {
     Narrowed,
 }
 
+/// Kinds that policies are shown: those of the first that there are any of.
+const SHOWN: [Kind; 3] = [Kind::Regular, Kind::Backup, Kind::Measured];
+
 const KINDS: usize = Kind::Narrowed as usize + 1;
 
 /// Users of derived values, each of which recomputes its own at its own time.
@@ -228,8 +231,18 @@ impl Subflows {
     /// Returns the subflows that policies are shown: the usable ones, or the backups if no regular one is usable. If
     /// all subflows have failed, the connection goes on using them.
     pub(super) fn eligible(&mut self) -> Indices {
-        let preferred = [Kind::Regular, Kind::Backup, Kind::Measured].into_iter();
-        preferred.map(|kind| self.all(kind)).find(|set| !set.is_empty()).unwrap_or(Indices::NONE)
+        SHOWN.into_iter().map(|kind| self.all(kind)).find(|set| !set.is_empty()).unwrap_or(Indices::NONE)
+    }
+
+    /// The same, worked out anew from each subflow: for those who only look.
+    pub(super) fn eligible_now(&self) -> Indices {
+        let of = |kind: Kind| {
+            let mut set = Indices::NONE;
+            let all = self.list.iter().enumerate();
+            all.for_each(|(index, subflow)| set.put(index, kinds(subflow) >> kind as u16 & 1 != 0));
+            set
+        };
+        SHOWN.into_iter().map(of).find(|set| !set.is_empty()).unwrap_or(Indices::NONE)
     }
 
     /// The open subflow that carries what belongs to the connection: the fastest.
@@ -454,6 +467,10 @@ mod tests {
         subflows[1].liveness.stale = true;
         shown.push(subflows.eligible().collect());
         assert_eq!(shown, [vec![0, 1], vec![0], vec![1], vec![0, 1]]);
+        assert_eq!(subflows.eligible_now().collect::<Vec<_>>(), [0, 1]);
+        subflows[1].liveness.stale = false;
+        assert_eq!(subflows.eligible_now().collect::<Vec<_>>(), [1]);
+        subflows[1].liveness.stale = true;
         assert_eq!(subflows.control(), Some(1), "the fastest that has not failed carries control options");
         assert_eq!(subflows.control_beside(subflows[1].flow.src), Some(0));
     }

@@ -10,7 +10,7 @@ impl Endpoint {
     pub fn connection_info(&self, id: ConnectionId, info: &mut ConnectionInfo) -> bool {
         let connection = self.get(id);
         if let Some(connection) = connection {
-            connection.info(&self.shared, info);
+            connection.info(info);
         }
         connection.is_some()
     }

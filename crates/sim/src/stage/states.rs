@@ -5,7 +5,7 @@ use crate::SessionState;
 use crate::address::sender;
 use crate::session::Session;
 use crate::state::PathInfo;
-use anabranch_engine::{ConnectionInfo, Wait};
+use anabranch_engine::{ConnectionInfo, SubflowInfo, Wait};
 use anabranch_paths::Direction;
 
 impl Stage<'_> {
@@ -41,7 +41,7 @@ impl Stage<'_> {
         };
         fill(sending, &mut state.sender);
         fill(1 - sending, &mut state.receiver);
-        let on_path = |it: &anabranch_engine::SubflowInfo| self.path_in_spec(self.path_between(it.local, it.remote));
+        let on_path = |it: &SubflowInfo| self.path_in_spec(self.path_between(it.local, it.remote));
         let missing = state.receiver.as_ref().map_or(0, |receiver| receiver.expected);
         let carrier = ids[sending].and_then(|id| self.hosts[ends[sending]].endpoint.first_carrier(id, missing));
         let of_sender = || state.sender.iter().flat_map(|end| &end.subflows);
@@ -53,11 +53,10 @@ impl Stage<'_> {
             path.wait = path.wait.max(Some(it.wait));
             path.mss = path.mss.max(u64::from(it.mss));
             path.timeouts += it.timeouts;
-            path.recoveries += it.recoveries;
             path.heard = path.heard.max(it.heard);
         }
         // The sender does not hear of a join before its SYN arrives.
-        let joining = |it: &&anabranch_engine::SubflowInfo| it.wait == Wait::Handshake;
+        let joining = |it: &&SubflowInfo| it.wait == Wait::Handshake;
         for it in state.receiver.iter().flat_map(|end| &end.subflows).filter(joining) {
             state.paths[on_path(it)].wait.get_or_insert(Wait::Handshake);
         }
