@@ -14,7 +14,7 @@ use bytes::Bytes as Payload;
 use std::borrow::Cow;
 
 /// A mapping as it was declared: of one segment, or of a burst of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Declared {
     /// First subflow offset.
     pub(crate) start: u64,
@@ -35,7 +35,7 @@ impl Declared {
 }
 
 /// Consecutive bytes of one piece of memory.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 struct Run {
     /// First subflow offset.
     start: u64,

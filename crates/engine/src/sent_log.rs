@@ -8,7 +8,7 @@ use crate::ring::Ring;
 use anabranch_units::{Duration, Instant};
 
 /// One transmission's range of the stream, in 16 bytes: a connection keeps one for each segment that has no DATA_ACK.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 struct Record {
     /// Nanoseconds from [`SentLog::began`] until it left for the first time, times 16; plus the slot that carried it
     /// first.

@@ -79,7 +79,7 @@ impl Sent {
 ///
 /// Numbers of 32 bits are the lower halves of numbers that lie within 2³² of one that the scoreboard knows: a peer's
 /// window admits 2³⁰ bytes (RFC 7323 §2.3).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Default, Debug)]
 struct Record {
     data: u64,
     sent_at: Instant,
@@ -192,29 +192,42 @@ impl Scoreboard {
         }
     }
 
-    pub(super) fn push(&mut self, now: Instant, len: u32, data: u64, flags: u8, note: (Departure, bool)) {
-        let mut record = Record {
+    /// Records a segment that leaves now, and returns it; `None` if it takes no sequence number.
+    pub(super) fn push(
+        &mut self,
+        now: Instant,
+        len: u32,
+        data: u64,
+        flags: u8,
+        (departure, limited): (Departure, bool),
+    ) -> Option<Sent> {
+        let (newest, id) = (self.newest, self.next_id());
+        let record = Record {
             data,
             sent_at: now,
-            departure: note.0,
+            departure,
             start: self.snd_nxt as u32,
-            order: 0,
-            earlier: 0,
+            order: (self.transmissions + 1) as u32,
+            earlier: newest as u32,
             later: 0,
             len: u16::try_from(len).expect("a segment is shorter than 64 KiB"),
             flags,
-            state: if note.1 { LIMITED } else { 0 },
+            state: if limited { LIMITED } else { 0 },
         };
         if record.weight() == 0 {
-            return;
+            return None;
         }
         self.transmissions += 1;
-        record.order = self.transmissions as u32;
         self.snd_nxt += record.weight();
         assert!(self.snd_nxt - self.snd_una <= u64::from(u32::MAX), "what is under way fits the peer's window");
         self.totals.add(record.state, record.weight());
+        match self.record_mut(newest) {
+            Some(before) => before.later = id as u32,
+            None => self.oldest = id,
+        }
+        self.newest = id;
         self.segments.push_back(record);
-        self.link(self.next_id() - 1);
+        Some(self.sent(&record))
     }
 
     /// Removes what `ack` covers, shortens a record that it covers in part; answers how far `snd_una` moved.
@@ -579,15 +592,21 @@ impl Scoreboard {
 
     fn unlink(&mut self, id: u64) {
         let (earlier, later) = self.neighbours(id);
+        // What was sent first is acknowledged first, as a rule. At an end of the list neighbours say nothing.
+        if earlier.is_none() {
+            self.oldest = later.unwrap_or(NONE);
+            if later.is_none() {
+                self.newest = NONE;
+            }
+            return;
+        }
         match (earlier, later.and_then(|later| self.record_mut(later))) {
             (Some(earlier), Some(after)) => after.earlier = earlier as u32,
             (_, None) => self.newest = earlier.unwrap_or(NONE),
             (None, Some(_)) => {}
         }
-        match (later, earlier.and_then(|earlier| self.record_mut(earlier))) {
-            (Some(later), Some(before)) => before.later = later as u32,
-            (_, None) => self.oldest = later.unwrap_or(NONE),
-            (None, Some(_)) => {}
+        if let (Some(later), Some(before)) = (later, earlier.and_then(|earlier| self.record_mut(earlier))) {
+            before.later = later as u32;
         }
     }
 
