@@ -421,21 +421,27 @@ impl Endpoint {
     }
 
     /// The next segment to send.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
         loop {
             if let Some(transmit) = self.shared.out.pop_front() {
                 return Some(transmit);
             }
             let index = self.ready.pop_front()?;
-            let slot = &mut self.connections[index as usize];
-            slot.queued = false;
-            let Some(connection) = &mut slot.connection else { continue };
-            connection.transmit(now, &mut self.shared);
-            if !self.shared.routes.is_empty() {
-                self.apply_routes();
-            }
-            self.arm(index);
+            self.transmit(now, index);
         }
+    }
+
+    /// Lets a connection put what it may send now into the queue, and arms its timer.
+    fn transmit(&mut self, now: Instant, index: u32) {
+        let slot = &mut self.connections[index as usize];
+        slot.queued = false;
+        let Some(connection) = &mut slot.connection else { return };
+        connection.transmit(now, &mut self.shared);
+        if !self.shared.routes.is_empty() {
+            self.apply_routes();
+        }
+        self.arm(index);
     }
 
     /// Takes the memory of a segment for one that is to be sent, so that the steady state allocates none. Optional. The

@@ -131,8 +131,9 @@ impl RangeSet {
     /// The position reached after skipping the `skip` lowest members, and the end of the range it lies in.
     /// O(ranges skipped).
     pub fn nth(&self, skip: u64) -> Option<(u64, u64)> {
-        if skip >= self.total {
-            return None;
+        let &(start, end) = self.ranges.front()?;
+        if skip < end - start {
+            return Some((start + skip, end));
         }
         let mut skip = skip;
         for &(start, end) in &self.ranges {
@@ -146,14 +147,9 @@ impl RangeSet {
 
     /// Returns the number of members below `x`. O(1) if `x` is outside the set or in its last range.
     pub fn below(&self, x: u64) -> u64 {
-        match (self.ranges.front(), self.ranges.back()) {
-            (Some(first), Some(last)) if x > first.0 => {
-                if x >= last.0 {
-                    return self.total - last.1.saturating_sub(x);
-                }
-                self.ranges.iter().take_while(|r| r.0 < x).map(|r| r.1.min(x) - r.0).sum()
-            }
-            _ => 0,
+        match self.ranges.back() {
+            Some(last) if x >= last.0 => self.total - last.1.saturating_sub(x),
+            _ => self.ranges.iter().take_while(|r| r.0 < x).map(|r| r.1.min(x) - r.0).sum(),
         }
     }
 

@@ -11,6 +11,8 @@ use anabranch_units::Instant;
 pub struct Deadlines {
     /// Node 0 is the root, node `n` has the children `4n + 1` to `4n + 4`, number `i` sits at `leaves + i`.
     nodes: Vec<Node>,
+    /// A copy of node 0, which is read more often than it changes.
+    root: Node,
     leaves: usize,
     members: usize,
 }
@@ -19,6 +21,12 @@ pub struct Deadlines {
 struct Node {
     at: Instant,
     member: u32,
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        IDLE
+    }
 }
 
 impl Deadlines {
@@ -60,12 +68,13 @@ impl Deadlines {
             }
             self.nodes[node] = winner;
         }
+        self.root = self.nodes[0];
     }
 
     /// The earliest deadline and its number, the lowest of equals; `Instant::MAX` if nothing is due.
     #[inline]
     pub fn first(&self) -> (Instant, usize) {
-        self.nodes.first().map_or((Instant::MAX, 0), |root| (root.at, root.member as usize))
+        (self.root.at, self.root.member as usize)
     }
 
     #[inline]

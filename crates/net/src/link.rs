@@ -47,6 +47,8 @@ pub(crate) struct Link<P> {
     departed: usize,
     /// Departure of the first queued packet; `Instant::MAX` if the queue is empty.
     next_departure: Instant,
+    /// Arrival of the first packet in line, on a link that keeps order; `Instant::MAX` if there is none.
+    next_arrival: Instant,
     /// Arrival of the last packet in line, on a link that keeps order.
     last_arrival: Instant,
     /// Packets in flight on a link that reorders.
@@ -80,6 +82,7 @@ impl<P: Clone> Link<P> {
             line: VecDeque::new(),
             departed: 0,
             next_departure: Instant::MAX,
+            next_arrival: Instant::MAX,
             last_arrival: Instant::ZERO,
             flying: BinaryHeap::new(),
             takeoffs: 0,
@@ -157,6 +160,8 @@ impl<P: Clone> Link<P> {
         self.stats.max_queued = self.stats.max_queued.max(self.stats.queued);
         self.stats.max_queued_bytes = self.stats.max_queued_bytes.max(self.stats.queued_bytes);
         self.next_departure = self.next_departure.min(served.departs);
+        // Those behind the first arrive no earlier.
+        self.next_arrival = self.next_arrival.min(arrives);
         self.line.push_back(Transit {
             offered: now,
             served,
@@ -174,7 +179,7 @@ impl<P: Clone> Link<P> {
     #[inline]
     pub(crate) fn deadline(&self) -> Instant {
         let arrival = if self.keeps_order {
-            self.line.front().map_or(Instant::MAX, |first| first.arrives)
+            self.next_arrival
         } else {
             let flying = self.flying.peek().map_or(Instant::MAX, |Reverse(first)| first.arrives);
             flying.min(self.next_departure)
@@ -261,6 +266,12 @@ impl<P: Clone> Link<P> {
         self.next_departure = self.line.get(self.departed).map_or(Instant::MAX, |first| first.served.departs);
     }
 
+    /// Looks up when the first in line arrives.
+    #[inline]
+    fn foresee_arrival(&mut self) {
+        self.next_arrival = self.line.front().map_or(Instant::MAX, |first| first.arrives);
+    }
+
     /// The first queued packet has been serialised, and meets its fate.
     #[inline]
     fn depart(&mut self) {
@@ -313,13 +324,18 @@ impl<P: Clone> Link<P> {
 
     #[inline]
     fn arrive_in_order(&mut self, now: Instant) -> Option<Parcel<P>> {
-        let first = self.line.front_mut().filter(|first| first.arrives <= now)?;
+        if self.next_arrival > now {
+            return None;
+        }
+        let first = self.line.front_mut()?;
         if first.duplicated && !first.lost {
             first.duplicated = false;
             return Some(first.parcel.clone());
         }
         self.departed -= 1; // What arrives has departed: `settle` ran, and no delay is negative.
-        self.line.pop_front().filter(|first| !first.lost).map(|first| first.parcel)
+        let arrived = self.line.pop_front();
+        self.foresee_arrival();
+        arrived.filter(|first| !first.lost).map(|first| first.parcel)
     }
 
     fn arrive_in_any_order(&mut self, now: Instant) -> Option<Parcel<P>> {
@@ -376,6 +392,7 @@ impl<P: Clone> Link<P> {
             let (departs, extra) = (self.line[index].served.departs, self.line[index].extra);
             self.line[index].arrives = self.arrival(departs, extra);
         }
+        self.foresee_arrival();
     }
 
     /// Drops all that is inside, except what has arrived and only waits to be fetched.
@@ -424,6 +441,8 @@ impl<P: Clone> Link<P> {
         );
         let queued = self.line.get(self.departed).map_or(Instant::MAX, |first| first.served.departs);
         debug_assert!(self.next_departure == queued, "the next departure is that of the first in the queue");
+        let first = self.line.front().map_or(Instant::MAX, |first| first.arrives);
+        debug_assert!(!self.keeps_order || self.next_arrival == first, "the next arrival is that of the first in line");
     }
 }
 

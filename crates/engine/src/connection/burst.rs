@@ -88,9 +88,15 @@ impl Connection {
         fresh && sent.len > 0 && shared.config.burst.is_some() && self.life.mode() == Mode::Multipath
     }
 
-    /// Ends the burst: all its segments declare the mapping over all of them.
+    /// Ends the burst, if there is one: all its segments declare the mapping over all of them.
+    #[inline]
     pub(super) fn close_burst(&mut self, shared: &mut Shared) {
-        let Some(burst) = self.sender.burst.take() else { return };
+        if let Some(burst) = self.sender.burst.take() {
+            self.declare_burst(&burst, shared);
+        }
+    }
+
+    fn declare_burst(&mut self, burst: &Burst, shared: &mut Shared) {
         let Some(index) = self.subflows.position(burst.subflow) else { return };
         if burst.segments == 1 && !self.negotiated.checksum {
             // It has the mapping that it shall have.

@@ -2,6 +2,7 @@
 
 use super::handshake::MAX_HALF_OPEN_JOINS;
 use crate::config::MAX_SUBFLOWS;
+use std::num::NonZero;
 
 /// A set of indices of subflows, one bit each.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -64,9 +65,9 @@ impl Iterator for Indices {
     /// The smallest member, which is taken out.
     #[inline]
     fn next(&mut self) -> Option<usize> {
-        let first = self.0.trailing_zeros() as usize;
-        self.0 &= self.0.wrapping_sub(1);
-        (first < u64::BITS as usize).then_some(first)
+        let members = NonZero::new(self.0)?;
+        self.0 &= self.0 - 1;
+        Some(members.trailing_zeros() as usize)
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) enum Mode {
 }
 
 /// State of a connection.
+// Its own byte says which: asked several times per segment, a niche in what the states hold takes more instructions.
+#[repr(u8)]
 pub(super) enum Life {
     /// MP_CAPABLE was sent, and the answer is not known.
     Negotiating,

@@ -385,9 +385,7 @@ impl Connection {
         let fresh = matches!(purpose, Purpose::NewData(_));
         let subflow = &mut self.subflows[index];
         subflow.tx.recovery.set_has_unsent(!self.sender.outgoing.unsent.is_empty());
-        subflow.tx.recovery.on_sent(now, length as u32, start, flags);
-        let sent = subflow.tx.recovery.iter().next_back().expect("the segment was just recorded");
-        subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
+        let sent = subflow.tx.recovery.on_sent(now, length as u32, start, flags).expect("a piece has bytes");
         self.sender.pace(now, subflow, sent.len, shared.config.burst);
         self.send_data(now, index, &sent, purpose, shared);
         self.sender.throttle_one(now, &mut self.subflows, index, &shared.config.profile);

@@ -22,6 +22,8 @@ pub(crate) struct Subflows {
     list: Vec<Subflow>,
     /// Frequently used facts of each of `list`, in the same order.
     briefs: Vec<Brief>,
+    /// The indices that there are.
+    there: Indices,
     /// Members of each kind, as at the latest look.
     sets: [Indices; KINDS],
     marks: Marks,
@@ -111,8 +113,9 @@ impl Subflows {
 
     pub(super) fn remove(&mut self, index: usize) -> Subflow {
         self.briefs.remove(index);
+        let removed = self.list.remove(index);
         self.renumber();
-        self.list.remove(index)
+        removed
     }
 
     /// Keeps subflow `index` alone, and calls it `id`; returns the others, in no order.
@@ -121,14 +124,16 @@ impl Subflows {
         kept.id = id;
         self.briefs = vec![Brief::new(kept.id)];
         self.next_id = id.0 + 1;
+        let others = std::mem::replace(&mut self.list, vec![kept]);
         self.renumber();
-        std::mem::replace(&mut self.list, vec![kept])
+        others
     }
 
     pub(super) fn pop(&mut self) -> Option<Subflow> {
         self.briefs.pop();
+        let popped = self.list.pop();
         self.renumber();
-        self.list.pop()
+        popped
     }
 
     /// Keeps the statistics of a subflow that is gone. A peer that keeps joining and resetting costs no more than
@@ -142,6 +147,11 @@ impl Subflows {
 
     /// The index of a subflow that is there.
     pub(crate) fn position(&self, id: SubflowId) -> Option<usize> {
+        // As long as no subflow has gone, the index is the number.
+        let index = usize::from(id.0);
+        if self.briefs.get(index).is_some_and(|brief| brief.id == id) {
+            return Some(index);
+        }
         self.briefs.iter().position(|brief| brief.id == id)
     }
 
@@ -201,6 +211,7 @@ impl Subflows {
 
     /// Indices stand for other subflows than before: nothing that is kept by index holds.
     fn renumber(&mut self) {
+        self.there = Indices::ALL.below(self.list.len());
         self.sets = Default::default();
         self.briefs.iter_mut().for_each(|brief| brief.kinds = 0);
         self.touch_all();
@@ -216,13 +227,13 @@ impl Subflows {
     #[inline]
     pub(super) fn possible(&self, kind: Kind) -> Indices {
         let unread = self.marks.fresh.union(self.marks.unread[Reader::Kinds as usize]);
-        self.sets[kind as usize].union(unread).below(self.list.len())
+        self.sets[kind as usize].union(unread).intersection(self.there)
     }
 
     /// Tells whether none has anything to send or under way.
     pub(super) fn are_at_rest(&mut self) -> bool {
         // A look costs more than a question to one or two, and less than one to all.
-        if self.possible(Kind::Busy).len() > 2 {
+        if self.list.len() > 2 {
             self.look();
         }
         !self.possible(Kind::Busy).any(|index| !self.list[index].tx.is_at_rest())
@@ -323,7 +334,7 @@ impl Subflows {
     /// Brings the kinds up to date.
     #[inline]
     fn look(&mut self) {
-        for index in self.take_changed(Reader::Kinds).below(self.list.len()) {
+        for index in self.take_changed(Reader::Kinds).intersection(self.there) {
             let kinds = kinds(&self.list[index]);
             let known = std::mem::replace(&mut self.briefs[index].kinds, kinds);
             let mut changed = kinds ^ known;
@@ -347,7 +358,7 @@ impl Subflows {
     /// Brings the timers up to date.
     #[inline]
     fn look_at_timers(&mut self, keepalive: Option<&Keepalive>) {
-        for index in self.take_changed(Reader::Timers).below(self.list.len()) {
+        for index in self.take_changed(Reader::Timers).intersection(self.there) {
             self.briefs[index].due = self.list[index].add_timers(Earliest::NONE, keepalive).get();
         }
     }

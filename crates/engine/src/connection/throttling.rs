@@ -18,6 +18,7 @@ impl Sender {
     }
 
     /// Holds back subflow `index`, or lets it go.
+    #[inline]
     pub(super) fn throttle_one(&self, now: Instant, subflows: &mut Subflows, index: usize, profile: &Profile) {
         let throttled = self.is_held_back(now, &subflows[index], profile);
         if throttled != subflows[index].tx.throttled {
@@ -25,14 +26,17 @@ impl Sender {
         }
     }
 
-    /// Tells whether the next segment of a subflow is not due yet by its pacing, or its first hop holds enough (TCP
-    /// Small Queues: the larger of some segments and what the pacing rate sends in a millisecond). A full segment with
-    /// its headers is larger than its payload, so that this many of them are enough.
+    /// Tells whether the next segment of a subflow is not due yet by its pacing, or its first hop holds enough.
+    #[inline]
     fn is_held_back(&self, now: Instant, subflow: &Subflow, profile: &Profile) -> bool {
+        let free = profile.tsq.is_none() && !self.congestion.is_model_based();
+        !free && self.is_paced_or_crowded(now, subflow, profile)
+    }
+
+    /// TCP Small Queues admit the larger of some segments and what the pacing rate sends in a millisecond. A full segment
+    /// with its headers is larger than its payload, so that this many of them are enough.
+    fn is_paced_or_crowded(&self, now: Instant, subflow: &Subflow, profile: &Profile) -> bool {
         let congestion = &self.congestion;
-        if profile.tsq.is_none() && !congestion.is_model_based() {
-            return false;
-        }
         let model = congestion.model(subflow.id, subflow.tx.rtt.srtt());
         let early = model.is_some() && !subflow.tx.pacer.is_open(now);
         let least = u64::from(profile.tsq_segments) * u64::from(profile.mss).max(u64::from(subflow.tx.mss));
@@ -49,6 +53,7 @@ impl Sender {
 
     /// A segment of a subflow leaves: the next one is put off if its congestion control paces; `burst` is what may
     /// leave at once.
+    #[inline]
     pub(super) fn pace(&self, now: Instant, subflow: &mut Subflow, payload: u32, burst: Option<Bytes>) {
         if let Some(model) = self.congestion.model(subflow.id, subflow.tx.rtt.srtt()) {
             subflow.tx.pacer.on_sent(now, Bytes::new(u64::from(payload)), model.pacing, burst);

@@ -25,9 +25,9 @@ impl Endpoint {
 
     /// Connection `index` may take up more now, or less.
     pub(super) fn note_change(&mut self, index: u32) {
-        let slot = &mut self.connections[index as usize];
-        if let Some(changed) = self.changed.as_mut().filter(|_| !slot.changed) {
-            slot.changed = true;
+        if let Some(changed) = &mut self.changed
+            && !std::mem::replace(&mut self.connections[index as usize].changed, true)
+        {
             changed.push(index);
         }
     }

@@ -197,17 +197,16 @@ impl Recovery {
         }
     }
 
-    /// New data left at `snd_nxt`. A segment without payload and FIN takes no sequence number and is ignored.
-    pub fn on_sent(&mut self, now: Instant, len: u32, data: u64, flags: u8) {
+    /// New data left at `snd_nxt`; returns its record. A segment without payload and FIN takes no sequence number:
+    /// `None`.
+    pub fn on_sent(&mut self, now: Instant, len: u32, data: u64, flags: u8) -> Option<Sent> {
         let note = (self.deliveries.departure(now, self.board.is_empty()), self.deliveries.is_limited());
-        self.board.push(now, len, data, flags, note);
+        let sent = self.board.push(now, len, data, flags, note)?;
         self.newreno.sent(len);
-        if self.board.is_empty() {
-            return;
-        }
         self.timers.start_rto(now);
         self.note_probe(false);
         self.schedule_probe(now);
+        Some(sent)
     }
 
     /// Takes the estimate over, for timers that start before the first ACK of data: the handshake gives a sample as
