@@ -106,6 +106,8 @@ pub(crate) struct Slot {
     pub(crate) connection: Option<Box<Connection>>,
     armed: Option<Instant>,
     queued: bool,
+    /// Since the timer was armed, only expected data has arrived and been read.
+    only_received: bool,
     /// Listed in `Endpoint::changed`.
     changed: bool,
     /// Position in `Endpoint::half_open`.
@@ -257,7 +259,7 @@ impl Endpoint {
             return if in_order { Ok(Read::End) } else { Err(ReadError) };
         };
         if let Some(piece) = connection.read(&mut self.shared) {
-            self.touch(id.index);
+            self.touch_after(id.index, true);
             return Ok(Read::Data(piece));
         }
         match connection.has_ended() {
@@ -329,11 +331,12 @@ impl Endpoint {
         let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) else {
             return;
         };
+        let mut expected = false;
         if let Some(index) = connection.subflows.position(subflow) {
-            connection.handle_segment(now, index, segment, &mut self.shared);
+            expected = connection.handle_segment(now, index, segment, &mut self.shared);
             connection.note_progress(now);
         }
-        self.touch(id.index);
+        self.touch_after(id.index, expected);
         if !self.shared.routes.is_empty() {
             self.apply_routes();
         }
@@ -437,7 +440,13 @@ impl Endpoint {
         let slot = &mut self.connections[index as usize];
         slot.queued = false;
         let Some(connection) = &mut slot.connection else { return };
-        connection.transmit(now, &mut self.shared);
+        let at_rest = connection.transmit(now, &mut self.shared);
+        let only_received = std::mem::replace(&mut slot.only_received, true) && at_rest;
+        if only_received {
+            let deadline = connection.receiving_deadline();
+            self.note_change(index);
+            return self.arm_no_later(index, deadline);
+        }
         if !self.shared.routes.is_empty() {
             self.apply_routes();
         }
@@ -567,8 +576,15 @@ impl Endpoint {
             return ConnectionId { index, generation: slot.generation };
         }
         let index = self.connections.len() as u32;
-        let slot =
-            Slot { generation: 0, connection: None, armed: None, queued: false, changed: false, half_open: None };
+        let slot = Slot {
+            generation: 0,
+            connection: None,
+            armed: None,
+            queued: false,
+            only_received: false,
+            changed: false,
+            half_open: None,
+        };
         self.connections.push(slot);
         ConnectionId { index, generation: 0 }
     }
@@ -581,23 +597,33 @@ impl Endpoint {
 
     /// The connection may have something to send, and its deadline may have moved.
     fn touch(&mut self, index: u32) {
+        self.touch_after(index, false);
+    }
+
+    /// The same, where `only_received` says that nothing was done but to take in expected data, or to read some.
+    #[inline]
+    fn touch_after(&mut self, index: u32, only_received: bool) {
         self.note_change(index);
         let slot = &mut self.connections[index as usize];
-        if let Some(connection) = slot.connection.as_ref() {
-            if !slot.queued {
-                slot.queued = true;
-                self.ready.push_back(index);
-            }
-            let half_open = connection.is_half_open();
-            if half_open != slot.half_open.is_some() {
-                if half_open {
-                    slot.half_open = Some(self.half_open.len());
-                    self.half_open.push(index);
-                } else {
-                    self.leave_half_open(index);
-                }
-            }
+        slot.only_received &= only_received;
+        let Some(connection) = slot.connection.as_ref() else { return };
+        if connection.is_half_open() != slot.half_open.is_some() {
+            self.turn_half_open(index);
         }
+        if !std::mem::replace(&mut self.connections[index as usize].queued, true) {
+            self.ready.push_back(index);
+        }
+    }
+
+    /// The connection is half-open now, or no longer.
+    #[cold]
+    fn turn_half_open(&mut self, index: u32) {
+        let slot = &mut self.connections[index as usize];
+        if slot.half_open.is_some() {
+            return self.leave_half_open(index);
+        }
+        slot.half_open = Some(self.half_open.len());
+        self.half_open.push(index);
     }
 
     fn leave_half_open(&mut self, index: u32) {
@@ -628,12 +654,23 @@ impl Endpoint {
             }
             return;
         }
-        if let Some(deadline) = connection.next_deadline()
+        let deadline = connection.next_deadline();
+        self.arm_no_later(index, deadline);
+    }
+
+    /// Takes a deadline of the connection into the heap if it is earlier than what stands there.
+    #[inline]
+    fn arm_no_later(&mut self, index: u32, deadline: Option<Instant>) {
+        let slot = &mut self.connections[index as usize];
+        if let Some(deadline) = deadline
             && slot.armed.is_none_or(|armed| deadline < armed)
         {
             slot.armed = Some(deadline);
             self.timers.push(Reverse((deadline, index, slot.generation)));
         }
+        let exact = || slot.connection.as_ref().and_then(|connection| connection.deadline());
+        let covers = |exact| slot.armed.is_some_and(|armed| armed <= exact);
+        debug_assert!(exact().is_none_or(covers), "no timer is missed");
     }
 
     fn apply_routes(&mut self) {

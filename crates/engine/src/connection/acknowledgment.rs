@@ -146,11 +146,22 @@ impl Connection {
     }
 
     /// The peer has everything before `offset`, and admits `window` bytes from there on. False if that cannot be.
+    #[inline]
     pub(super) fn on_data_ack(&mut self, now: Instant, offset: u64, window: u64, shared: &mut Shared) -> bool {
         let Some((data, fin_acked)) = self.sender.outgoing.acknowledged_by(offset) else {
             shared.counters.unacceptable += 1;
             return false;
         };
+        // Most segments of the other direction say nothing new.
+        if data > self.sender.outgoing.una || fin_acked != self.sender.outgoing.fin_acked {
+            self.advance(now, data, fin_acked, shared);
+        }
+        self.sender.outgoing.open_window(offset, window);
+        true
+    }
+
+    /// The peer has all data before `data`, and the DATA_FIN if `fin_acked`.
+    fn advance(&mut self, now: Instant, data: u64, fin_acked: bool, shared: &mut Shared) {
         if data > self.sender.outgoing.una {
             self.subflows.credit_carriers(&self.sender.outgoing.log, self.sender.outgoing.una);
             self.sender.outgoing.release(data);
@@ -171,8 +182,6 @@ impl Connection {
             self.arm_data_timer(now, shared);
             self.timers.on_progress(now, self.sender.outgoing.awaits_data_ack(), shared.config.user_timeout);
         }
-        self.sender.outgoing.open_window(offset, window);
-        true
     }
 }
 

@@ -8,13 +8,29 @@ use anabranch_units::Instant;
 use anabranch_wire::{Flags, Segment};
 
 impl Connection {
-    /// A segment of this subflow. Its payload is taken out.
-    pub(crate) fn handle_segment(&mut self, now: Instant, index: usize, segment: &mut Segment, shared: &mut Shared) {
+    /// A segment of this subflow. Its payload is taken out. Returns true if it was data as expected: of the timers that
+    /// our direction at rest leaves, only those of [`Connection::receiving_deadline`] can be earlier than before.
+    #[inline]
+    pub(crate) fn handle_segment(
+        &mut self,
+        now: Instant,
+        index: usize,
+        segment: &mut Segment,
+        shared: &mut Shared,
+    ) -> bool {
+        let has_data = !segment.payload.is_empty();
         if self.take_expected(now, index, segment, shared) {
             #[cfg(test)]
             (shared.short += 1);
-            return;
+            // A probe that was answered comes earlier than the next of a silent peer.
+            return has_data && self.keepalive.is_none();
         }
+        self.handle_general(now, index, segment, shared);
+        false
+    }
+
+    /// The same for any segment.
+    fn handle_general(&mut self, now: Instant, index: usize, segment: &mut Segment, shared: &mut Shared) {
         match self.subflows[index].state {
             State::SynSent => return self.on_syn_sent(now, index, segment, shared),
             State::SynReceived => {

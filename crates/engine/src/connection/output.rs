@@ -116,14 +116,22 @@ impl Outgoing {
 }
 
 impl Connection {
-    /// Puts everything that may leave now into the endpoint's queue.
-    pub(crate) fn transmit(&mut self, now: Instant, shared: &mut Shared) {
+    /// Puts everything that may leave now into the endpoint's queue. Returns true if our direction is at rest.
+    pub(crate) fn transmit(&mut self, now: Instant, shared: &mut Shared) -> bool {
         if self.life.is_gone() || self.life.is_fast_closing() {
-            return;
+            return false;
         }
-        if self.has_nothing_to_send() {
-            return self.only_acknowledge(now, shared);
+        let at_rest = self.has_nothing_to_send();
+        if at_rest {
+            self.only_acknowledge(now, shared);
+        } else {
+            self.transmit_all(now, shared);
         }
+        at_rest
+    }
+
+    /// The general way of [`Self::transmit`].
+    fn transmit_all(&mut self, now: Instant, shared: &mut Shared) {
         if self.life.mode() != Mode::Negotiating || self.role == super::Role::Client {
             self.sender.throttle(now, &mut self.subflows, &shared.config.profile);
             self.retransmit(now, shared);
@@ -148,6 +156,7 @@ impl Connection {
         self.arm_persist_timer(now, shared);
     }
 
+    #[inline]
     fn send_due_acks(&mut self, now: Instant, shared: &mut Shared) {
         for index in self.subflows.possible(Kind::Acknowledging) {
             let ack = &self.subflows[index].rx.ack;
@@ -234,6 +243,8 @@ impl Connection {
     fn send_as_decided(&mut self, now: Instant, shared: &mut Shared) -> Obstacle {
         let mut window_shut = false;
         let mut vain = 0;
+        // Timers ask for probes, so that none is asked for in between.
+        let probing = self.subflows.possible(Kind::Probing).any(|index| self.subflows[index].tx.probe_now);
         loop {
             self.copy(now, shared);
             let unsent = self.sender.outgoing.unsent.total();
@@ -247,7 +258,7 @@ impl Connection {
                 return self.drained(now, shared);
             }
             let sendable = self.sender.outgoing.unsent.below(self.sender.outgoing.edge);
-            if sendable > 0 && self.probe_with_new_data(now, sendable, shared) {
+            if probing && sendable > 0 && self.probe_with_new_data(now, sendable, shared) {
                 continue;
             }
             if !room_to_repeat && !window_shut {

@@ -50,6 +50,7 @@ impl Connection {
     }
 
     /// Takes in the DATA_ACK of a DSS, if it has one.
+    #[inline]
     pub(super) fn take_data_ack(
         &mut self,
         now: Instant,

@@ -128,6 +128,14 @@ impl Connection {
         first
     }
 
+    /// Returns the earliest of the timers that arriving data can start where our direction is at rest: of delayed ACKs,
+    /// and of probes for the path of ACKs.
+    #[inline]
+    pub(crate) fn receiving_deadline(&self) -> Option<Instant> {
+        let first = self.subflows.iter().fold(Earliest::NONE, |first, subflow| first.and(subflow.rx.ack.deadline));
+        first.and(self.acks.prober.deadline()).get()
+    }
+
     /// Returns the earliest timer of the connection itself, or as `Err` the only timer that counts, once the connection
     /// is gone or fast-closing.
     fn own_deadline(&self) -> Result<Earliest, Option<Instant>> {

@@ -87,7 +87,8 @@ impl Subflow {
         ack.last_data = Some(now);
         // Two full segments; ours are full as the peer's, whose options are alike. Receive offload hands us many as
         // one.
-        ack.segments += ((end - start) / u64::from(tx.mss)).max(1) as u32;
+        let (length, mss) = (end - start, u64::from(tx.mss));
+        ack.segments += if length < 2 * mss { 1 } else { (length / mss) as u32 };
         let in_order = start <= rx.rcv_nxt && end > rx.rcv_nxt && rx.ofo.is_empty();
         match profile.delayed_ack {
             Some(delay) if in_order && ack.quick == 0 && ack.segments < 2 => {

@@ -226,6 +226,7 @@ impl Subflow {
     }
 
     /// Its view for policies; `share` is the new data that the receive-window policy allows it.
+    #[inline]
     pub(crate) fn view(&self, congestion: &Controller, share: Bytes) -> Option<SubflowView> {
         let srtt = self.tx.rtt.srtt()?;
         let (cwnd, ssthresh, cwnd_at_loss) = congestion.windows(self.id);
