@@ -44,7 +44,7 @@ from ._policies import (
     Probing,
     ReceiveWindow,
     Reinjection,
-    Response,
+    Request,
     Scheduler,
     WindowUpdate,
 )
@@ -68,7 +68,7 @@ __all__ = [
     "Probing",
     "ReceiveWindow",
     "Reinjection",
-    "Response",
+    "Request",
     "Run",
     "RunError",
     "Scenario",

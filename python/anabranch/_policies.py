@@ -159,18 +159,18 @@ class CongestionControl:
         """Called when data leave although nothing was in flight."""
 
 
-class Response(NamedTuple):
-    """Answer of :meth:`Reinjection.on_opportunity`."""
+class Request(NamedTuple):
+    """Answer of :meth:`Reinjection.next` that penalises subflows, with or without a copy."""
 
-    repeat: bool = True
-    """Repeat the oldest unacknowledged data on the subflow with room."""
+    repeat: Decision | None = None
+    """The copy, made by :func:`repeat`."""
     penalise: tuple[int, ...] | list[int] = ()
-    """Ids of the carriers whose congestion windows are to be halved."""
+    """Ids of those carriers of the opportunity whose congestion windows are to be halved."""
 
 
 class Reinjection:
     """Decides when data in flight on one subflow is repeated on another. Subclass it and write at least one of
-    ``on_rto``, ``on_opportunity`` and ``next``::
+    ``on_rto`` and ``next``::
 
         class Tail(anabranch.Reinjection):
             '''Once everything is sent, a copy of what is under way, on the fastest other subflow.'''
@@ -193,6 +193,11 @@ class Reinjection:
     retransmission queues are not shown.
     """
 
+    copies: bool = True
+    """False: ``next`` is called at opportunities only, and the methods below it are not called."""
+    opportunities: bool = True
+    """False: ``next`` is not called at opportunities."""
+
     def on_rto(self, now: float, on: int) -> bool:
         """Called at a retransmission timeout of the subflow ``on``.
 
@@ -200,22 +205,15 @@ class Reinjection:
         """
         return True
 
-    def on_opportunity(self, now: float, opportunity: Opportunity) -> Response | bool | None:
-        """Called when a subflow has room and nothing new can leave (Raiciu et al. 2012, opportunistic retransmission).
-
-        :returns: True to repeat the oldest unacknowledged data on ``opportunity.on``; a :class:`Response` to penalise
-            its carriers as well.
-        """
-        return None
-
-    def next(self, now: float, flight: FlightView) -> Decision | None:
+    def next(self, now: float, flight: FlightView) -> Request | Decision | None:
         """Names the next copy. Called again and again until there is none: before each scheduling decision, and when
-        everything is sent.
+        everything is sent. Called once more, with ``flight.opportunity``, when a subflow has room and nothing new can
+        leave (Raiciu et al. 2012, opportunistic retransmission).
 
         What is under way is copied for each call, before it is shown: the longer the flight, the dearer.
 
         :returns: what :func:`repeat` makes, of a subflow and the first byte of the copy; up to a segment of the piece
-            there is sent.
+            there is sent. A :class:`Request` to penalise carriers of the opportunity as well.
         """
         return None
 

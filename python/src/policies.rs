@@ -26,10 +26,19 @@ struct Kind {
     methods: &'static [&'static str],
     /// The number of these that a class must have: all, or one.
     needed: Needed,
-    /// Reads from a class, beside its base, whether it has the ability that the engine asks of this kind.
-    able: fn(&Bound<'_, PyType>, &Bound<'_, PyAny>) -> PyResult<bool>,
+    /// Reads from a class, beside its base, the abilities that the engine asks of this kind.
+    abilities: fn(&Bound<'_, PyType>, &Bound<'_, PyAny>) -> PyResult<Abilities>,
     /// Adds a class to the catalogue.
     add: fn(&mut Catalogue, &Maker, String) -> Result<(), NameTaken>,
+}
+
+/// Abilities of a class; each kind has its own of these.
+#[derive(Clone, Copy, Default)]
+struct Abilities {
+    /// It repeats data whenever data may leave.
+    copies: bool,
+    /// It wants to be asked when a subflow has room and nothing new can leave.
+    opportunities: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -43,11 +52,11 @@ const KINDS: [Kind; 5] = [
         base: "Scheduler",
         methods: &["decide(self, now, view)"],
         needed: Needed::All,
-        able: |class, _| class.getattr("repeats")?.extract(),
+        abilities: |class, _| Ok(Abilities { copies: flag(class, "repeats")?, opportunities: false }),
         add: |catalogue, maker, about| {
             let entry = maker.entry::<dyn Scheduler>(about, |it| Box::new(it.make(PyScheduler::new)));
             let repeats = entry.clone().capabilities(|_| scheduler::Capabilities { repeats: true });
-            catalogue.schedulers.add(if maker.able { repeats } else { entry })
+            catalogue.schedulers.add(if maker.abilities.copies { repeats } else { entry })
         },
     },
     Kind {
@@ -57,7 +66,7 @@ const KINDS: [Kind; 5] = [
             "on_fast_retransmit(self, now, flow, in_flight_bytes, flows)",
         ],
         needed: Needed::All,
-        able: |_, _| Ok(false),
+        abilities: |_, _| Ok(Abilities::default()),
         add: |catalogue, maker, about| {
             catalogue
                 .congestion
@@ -66,23 +75,33 @@ const KINDS: [Kind; 5] = [
     },
     Kind {
         base: "Reinjection",
-        methods: &["on_rto(self, now, on)", "on_opportunity(self, now, opportunity)", "next(self, now, flight)"],
+        methods: &["on_rto(self, now, on)", "next(self, now, flight)"],
         needed: Needed::One,
-        able: |class, base| {
+        abilities: |class, base| {
             let mut own = ["on_sent", "next", "wake", "on_wake"].into_iter().map(|name| is_own(class, base, name));
-            own.try_fold(false, |any, own| Ok(any | own?))
+            let any = own.try_fold(false, |any, own| PyResult::Ok(any | own?))?;
+            let asked = is_own(class, base, "next")?;
+            Ok(Abilities {
+                copies: any && flag(class, "copies")?,
+                opportunities: asked && flag(class, "opportunities")?,
+            })
         },
         add: |catalogue, maker, about| {
             let entry = maker.entry::<dyn Reinjection>(about, |it| Box::new(it.make(PyReinjection::new)));
-            let copies = entry.clone().capabilities(|_| reinjection::Capabilities { copies: true });
-            catalogue.reinjections.add(if maker.able { copies } else { entry })
+            type Able = reinjection::Capabilities;
+            catalogue.reinjections.add(match (maker.abilities.copies, maker.abilities.opportunities) {
+                (true, true) => entry.capabilities(|_| Able { copies: true, opportunities: true }),
+                (true, false) => entry.capabilities(|_| Able { copies: true, opportunities: false }),
+                (false, true) => entry.capabilities(|_| Able { copies: false, opportunities: true }),
+                (false, false) => entry,
+            })
         },
     },
     Kind {
         base: "ReceiveWindow",
         methods: &["share(self, now, buffers, usage)"],
         needed: Needed::All,
-        able: |_, _| Ok(false),
+        abilities: |_, _| Ok(Abilities::default()),
         add: |catalogue, maker, about| {
             catalogue.windows.add(maker.entry::<dyn ReceiveWindow>(about, |it| Box::new(it.make(PyReceiveWindow::new))))
         },
@@ -91,7 +110,7 @@ const KINDS: [Kind; 5] = [
         base: "AckPath",
         methods: &["data_ack(self, now, arrived, routes)", "path(self, now, of, routes)"],
         needed: Needed::One,
-        able: |_, _| Ok(true),
+        abilities: |_, _| Ok(Abilities::default()),
         add: |catalogue, maker, about| {
             catalogue.ack_paths.add(maker.entry::<dyn AckPath>(about, |it| Box::new(it.make(PyAckPath::new))))
         },
@@ -103,14 +122,18 @@ fn is_own(class: &Bound<'_, PyType>, base: &Bound<'_, PyAny>, method: &str) -> P
     Ok(!class.getattr(method)?.is(&base.getattr(method)?))
 }
 
+/// Returns the value of an attribute that is true or false.
+fn flag(class: &Bound<'_, PyType>, name: &str) -> PyResult<bool> {
+    class.getattr(name)?.extract()
+}
+
 /// A class, and how its objects are made.
 #[derive(Clone)]
 struct Maker {
     class: Arc<Py<PyType>>,
     base: &'static str,
     name: Arc<str>,
-    /// It has the ability of its kind.
-    able: bool,
+    abilities: Abilities,
 }
 
 impl Maker {
@@ -168,9 +191,9 @@ impl Classes {
                 return Err(PyValueError::new_err(format!("two classes are called `{name}`; results name each once")));
             }
         }
-        let able = (kind.able)(class, &base)?;
+        let abilities = (kind.abilities)(class, &base)?;
         let class = Arc::new(class.clone().unbind());
-        self.0.push((kind, Maker { class, base: kind.base, name: name.as_str().into(), able }));
+        self.0.push((kind, Maker { class, base: kind.base, name: name.as_str().into(), abilities }));
         Ok(name)
     }
 

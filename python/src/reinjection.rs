@@ -4,7 +4,7 @@ use crate::method::{Method, Object, fields, instant};
 use crate::scheduler::{PyDecision, PyView};
 use anabranch_policy::Decision;
 use anabranch_policy::reinjection::{
-    Carrier, Cause, FlightView, Opportunity, Piece, Reinjection, Repeat, Response, SubflowSet, SubflowState, Why,
+    Carrier, Cause, FlightView, Opportunity, Piece, Reinjection, Repeat, Request, SubflowSet, SubflowState, Why,
 };
 use anabranch_units::{Instant, SubflowId};
 use pyo3::prelude::*;
@@ -12,7 +12,6 @@ use pyo3::prelude::*;
 /// Asks an object of Python. What is `None` its class does not have.
 pub struct PyReinjection {
     on_rto: Option<Method>,
-    on_opportunity: Option<Method>,
     on_sent: Option<Method>,
     next: Option<Method>,
     wake: Option<Method>,
@@ -24,7 +23,6 @@ impl PyReinjection {
     pub fn new(object: &Object<'_>) -> PyResult<Self> {
         Ok(PyReinjection {
             on_rto: object.own_method("on_rto")?,
-            on_opportunity: object.own_method("on_opportunity")?,
             on_sent: object.own_method("on_sent")?,
             next: object.own_method("next")?,
             wake: object.own_method("wake")?,
@@ -41,13 +39,6 @@ impl Reinjection for PyReinjection {
         })
     }
 
-    fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Response {
-        let Some(method) = &self.on_opportunity else { return Response::default() };
-        method.ask(Some(now), (now.as_secs_f64(), PyOpportunity::of(opportunity)), |method, answer| {
-            response(method, answer, opportunity.carriers)
-        })
-    }
-
     fn on_sent(&mut self, now: Instant, sent: &Piece, on: SubflowId, flight: &FlightView<'_>) {
         if let Some(method) = &self.on_sent {
             let piece = PyPiece::of(sent, flight.states);
@@ -55,16 +46,10 @@ impl Reinjection for PyReinjection {
         }
     }
 
-    fn next(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
-        let method = self.next.as_ref()?;
+    fn next(&mut self, now: Instant, flight: &FlightView<'_>) -> Request {
+        let Some(method) = &self.next else { return Request::default() };
         method.ask(Some(now), (now.as_secs_f64(), PyFlightView::of(flight)), |method, answer| {
-            if answer.is_none() {
-                return Ok(None);
-            }
-            match answer.cast::<PyDecision>().map(|decision| decision.get().0) {
-                Ok(Decision::Repeat { on, from }) => Ok(Some(Repeat { on, from, why: Why::Own })),
-                _ => Err(method.refuse(answer, "None or anabranch.repeat(on, from_dsn)")),
-            }
+            request(method, answer, flight.opportunity.as_ref())
         })
     }
 
@@ -90,37 +75,44 @@ impl Reinjection for PyReinjection {
     }
 }
 
-fn response(method: &Method, answer: &Bound<'_, PyAny>, carriers: &[Carrier]) -> PyResult<Response> {
-    let accepted = "None, True, False or anabranch.Response(repeat, penalise) with ids of the carriers";
+/// The answer of `next`, checked.
+fn request(method: &Method, answer: &Bound<'_, PyAny>, shown: Option<&Opportunity<'_>>) -> PyResult<Request> {
+    let accepted = "None, anabranch.repeat(on, from_dsn) or anabranch.Request(repeat, penalise) with ids of carriers";
+    let copy = |answer: &Bound<'_, PyAny>| match answer.cast::<PyDecision>().map(|decision| decision.get().0) {
+        Ok(Decision::Repeat { on, from }) => Some(Repeat { on, from, why: Why::Own }),
+        _ => None,
+    };
     if answer.is_none() {
-        return Ok(Response::default());
+        return Ok(Request::default());
     }
-    if let Ok(reinject) = answer.extract::<bool>() {
-        return Ok(Response { reinject, penalise: SubflowSet::NONE });
+    if let Some(repeat) = copy(answer) {
+        return Ok(repeat.into());
     }
-    let (reinject, ids): (bool, Vec<u16>) = answer.extract().map_err(|_| method.refuse(answer, accepted))?;
+    let (repeat, ids): (Option<Bound<'_, PyAny>>, Vec<u16>) =
+        answer.extract().map_err(|_| method.refuse(answer, accepted))?;
+    let repeat = repeat.map(|it| copy(&it).ok_or_else(|| method.refuse(answer, accepted))).transpose()?;
     let mut penalise = SubflowSet::NONE;
     for id in ids {
-        let carrier = carriers.iter().find(|carrier| carrier.id.0 == id);
+        let carrier = shown.and_then(|shown| shown.carriers.iter().find(|carrier| carrier.id.0 == id));
         penalise = penalise.with(carrier.ok_or_else(|| method.refuse_value(answer, accepted))?.mark);
     }
-    Ok(Response { reinject, penalise })
+    Ok(Request { repeat, penalise })
 }
 
-/// A moment in which repeating the oldest unacknowledged data may help.
+/// A moment in which repeating the oldest unacknowledged data may help: a subflow has room, and nothing new can leave.
 #[pyclass(frozen, name = "Opportunity", module = "anabranch")]
+#[derive(Clone)]
 pub struct PyOpportunity {
     cause: Cause,
     send_buffer_full: bool,
     on: SubflowId,
     carriers: Vec<Carrier>,
-    view: PyView,
 }
 
 impl PyOpportunity {
     fn of(opportunity: &Opportunity<'_>) -> Self {
-        let Opportunity { cause, send_buffer_full, on, carriers, view } = *opportunity;
-        PyOpportunity { cause, send_buffer_full, on, carriers: carriers.to_vec(), view: PyView::of(view) }
+        let Opportunity { cause, send_buffer_full, on, carriers } = *opportunity;
+        PyOpportunity { cause, send_buffer_full, on, carriers: carriers.to_vec() }
     }
 }
 
@@ -141,7 +133,7 @@ impl PyOpportunity {
         self.send_buffer_full
     }
 
-    /// Id of the subflow with room, on which a copy would leave.
+    /// Id of the subflow with the lowest SRTT of those with room.
     #[getter]
     fn on(&self) -> u16 {
         self.on.0
@@ -159,12 +151,6 @@ impl PyOpportunity {
         self.carriers.iter().filter(|carrier| carrier.open).map(|carrier| carrier.id.0).collect()
     }
 
-    /// The connection.
-    #[getter]
-    fn view(&self) -> PyView {
-        self.view.clone()
-    }
-
     fn __repr__(&self) -> String {
         format!("<anabranch.Opportunity: {}, room on {}>", self.cause(), self.on.0)
     }
@@ -176,6 +162,7 @@ pub struct PyFlightView {
     view: PyView,
     states: Vec<SubflowState>,
     pieces: Vec<Piece>,
+    opportunity: Option<PyOpportunity>,
 }
 
 impl PyFlightView {
@@ -186,7 +173,8 @@ impl PyFlightView {
             at = piece.end();
             pieces.push(piece);
         }
-        PyFlightView { view: PyView::of(flight.view), states: flight.states.to_vec(), pieces }
+        let opportunity = flight.opportunity.as_ref().map(PyOpportunity::of);
+        PyFlightView { view: PyView::of(flight.view), states: flight.states.to_vec(), pieces, opportunity }
     }
 }
 
@@ -208,6 +196,12 @@ impl PyFlightView {
     #[getter]
     fn pieces(&self) -> Vec<PyPiece> {
         self.pieces.iter().map(|piece| PyPiece::of(piece, &self.states)).collect()
+    }
+
+    /// Reason to ask although nothing new can leave; None before a scheduling decision.
+    #[getter]
+    fn opportunity(&self) -> Option<PyOpportunity> {
+        self.opportunity.clone()
     }
 
     fn __repr__(&self) -> String {

@@ -182,17 +182,40 @@ def test_an_opportunity_is_shown_and_answered() -> None:
     seen: list[ab.Opportunity] = []
 
     class Rescuer(ab.Reinjection):
-        def on_opportunity(self, now: float, opportunity: ab.Opportunity) -> ab.Response | None:
+        copies = False
+
+        def next(self, now: float, flight: ab.FlightView) -> ab.Request | None:
+            opportunity = flight.opportunity
+            assert opportunity is not None and flight.view.subflow(opportunity.on) is not None
+            assert flight.pieces and flight.states
             seen.append(opportunity)
             slower = [id for id in opportunity.carriers if id != opportunity.on]
-            return ab.Response(repeat=bool(slower), penalise=slower) if opportunity.cause == "window" else None
+            oldest = ab.repeat(opportunity.on, flight.pieces[0].dsn)
+            return ab.Request(oldest if slower else None, slower) if opportunity.cause == "window" else None
 
     s = ab.scenario("lossy").with_({"host.receive-buffer": "64KiB"})
     mine, never = (s.with_({"host.reinjection": which}).run(seed=1) for which in (Rescuer, "none"))
     assert mine.finished and mine.events_digest != never.events_digest
     assert {each.cause for each in seen} == {"window", "drained"}
     for each in seen:
-        assert set(each.calm) <= set(each.carriers) and each.view.subflow(each.on) is not None
+        assert set(each.calm) <= set(each.carriers)
+
+
+def test_a_reinjection_is_asked_only_when_its_class_says() -> None:
+    def asked(copies: bool, opportunities: bool) -> set[bool]:
+        at_opportunity: set[bool] = set()
+
+        def next(self: object, now: float, flight: ab.FlightView) -> None:
+            at_opportunity.add(flight.opportunity is not None)
+
+        own = {"copies": copies, "opportunities": opportunities, "next": next}
+        ab.scenario("lossy").with_({"host.reinjection": type("Asked", (ab.Reinjection,), own)}).run(seed=1)
+        return at_opportunity
+
+    for copies in (False, True):
+        for opportunities in (False, True):
+            expected = {at_opportunity for at_opportunity, wanted in ((False, copies), (True, opportunities)) if wanted}
+            assert asked(copies, opportunities) == expected
 
 
 def test_a_reinjection_is_woken_and_sees_all_subflows() -> None:
@@ -259,11 +282,11 @@ def answers(base: type, method: str, answer: Any) -> type:
         ("host.congestion", Reno, "on_fast_retransmit", math.nan, "the slow-start threshold in bytes, 0 or more"),
         ("host.congestion", Reno, "on_ack", 17, "None or (cwnd_bytes, ssthresh_bytes), each 0 or more"),
         ("host.congestion", Reno, "on_ack", (math.nan, 1.0), "None or (cwnd_bytes, ssthresh_bytes), each 0 or more"),
-        ("host.reinjection", ab.Reinjection, "next", 1, "None or anabranch.repeat(on, from_dsn)"),
-        ("host.reinjection", ab.Reinjection, "next", ab.send(0), "None or anabranch.repeat(on, from_dsn)"),
+        ("host.reinjection", ab.Reinjection, "next", 1, "None, anabranch.repeat(on, from_dsn) or anabranch.Request"),
+        ("host.reinjection", ab.Reinjection, "next", ab.send(0), "None, anabranch.repeat(on, from_dsn) or"),
+        ("host.reinjection", ab.Reinjection, "next", (ab.send(0), []), "None, anabranch.repeat(on, from_dsn) or"),
+        ("host.reinjection", ab.Reinjection, "next", (None, [99]), "None, anabranch.repeat(on, from_dsn) or"),
         ("host.reinjection", Tail, "wake", -1.0, "None or seconds of the run, such as now + 0.01"),
-        ("host.reinjection", ab.Reinjection, "on_opportunity", "yes", "None, True, False or anabranch.Response"),
-        ("host.reinjection", ab.Reinjection, "on_opportunity", (True, [99]), "None, True, False or anabranch.Response"),
         ("host.window", ab.ReceiveWindow, "share", None, "2 shares, one for each of `usage`"),
         ("host.window", ab.ReceiveWindow, "share", [1], "2 shares, one for each of `usage`"),
         ("host.window", ab.ReceiveWindow, "share", [1, -1], "2 shares, one for each of `usage`"),
@@ -302,7 +325,7 @@ def test_an_exception_ends_the_run_with_its_traceback_and_the_time(key: str, bas
     ("key", "base", "missing"),
     [
         ("host.congestion", ab.CongestionControl, "avoidance(self, now, flow, acked_bytes, flows) or on_fast"),
-        ("host.reinjection", ab.Reinjection, "on_rto(self, now, on) or on_opportunity(self, now, opportunity) or next"),
+        ("host.reinjection", ab.Reinjection, "on_rto(self, now, on) or next(self, now, flight)"),
         ("host.window", ab.ReceiveWindow, "share(self, now, buffers, usage)"),
         ("host.ack-path", ab.AckPath, "data_ack(self, now, arrived, routes) or path(self, now, of, routes)"),
     ],

@@ -80,10 +80,6 @@ pub enum Reason {
     Gone(SubflowId),
     /// No DATA_ACK within the data-level timeout.
     DataTimeout,
-    /// The peer's window is full and this is the oldest data: the reinjection policy repeats it.
-    Window,
-    /// No new data is left, and the reinjection policy repeats the oldest.
-    Drained,
     /// The scheduler sends copies (redundant transmission).
     Scheduler,
     /// This subflow is stale: the reinjection policy has seen it stuck too often.
@@ -130,8 +126,6 @@ impl fmt::Display for Purpose {
                 Reason::Rto(id) => write!(f, "reinjection: RTO of subflow {}", id.0),
                 Reason::Gone(id) => write!(f, "reinjection: subflow {} is gone", id.0),
                 Reason::DataTimeout => f.write_str("reinjection: data-level timeout"),
-                Reason::Window => f.write_str("reinjection: the peer's window is full"),
-                Reason::Drained => f.write_str("reinjection: no new data left"),
                 Reason::Stale(id) => write!(f, "reinjection: subflow {} is stale", id.0),
                 Reason::Policy(why) => write!(f, "reinjection: {why}"),
                 Reason::Scheduler => f.write_str("copy: the scheduler sends redundantly"),

@@ -6,8 +6,8 @@ mod common;
 
 use anabranch_policy::registry::{Built, REINJECTIONS};
 use anabranch_policy::reinjection::{
-    Capabilities, Carrier, Cause, FlightView, Opportunity, Order, Outstanding, Piece, Reinjection, Repeat, SubflowSet,
-    SubflowState, Transmission,
+    Capabilities, Carrier, Cause, FlightView, Opportunity, Order, Outstanding, Piece, Reinjection, Repeat, Request,
+    SubflowSet, SubflowState, Transmission,
 };
 use anabranch_policy::{SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, Stream, SubflowId};
@@ -60,7 +60,7 @@ impl Outstanding for Toy {
 struct Deeds {
     copies: Vec<Repeat>,
     stale: Vec<SubflowSet>,
-    responses: Vec<(bool, SubflowSet)>,
+    answers: Vec<Request>,
     timeouts: Vec<bool>,
 }
 
@@ -103,7 +103,7 @@ impl Toy {
             data_una: Dsn::new(self.una * MSS),
             unsent_from: Dsn::new(unsent_from),
         };
-        ask(&FlightView { view: &view, states: &self.states, outstanding: self })
+        ask(&FlightView { view: &view, states: &self.states, outstanding: self, opportunity: None })
     }
 
     /// Unsent data within the peer's window.
@@ -147,7 +147,8 @@ impl Toy {
                     state.timeouts += 1;
                 });
             }
-            _ => self.offer(at, policy, deeds)?,
+            _ if policy.capabilities.opportunities => self.offer(at, policy, deeds)?,
+            _ => {}
         }
         if policy.capabilities.copies {
             self.serve(policy, deeds)?;
@@ -189,13 +190,8 @@ impl Toy {
 
     /// Asks for copies until there are no more, and wakes the policy when it wants to be.
     fn serve(&mut self, policy: &mut Built<dyn Reinjection>, deeds: &mut Deeds) -> Result<(), String> {
-        while let Some(repeat) = self.show(|flight| policy.next(self.now, flight)) {
-            self.check(&repeat)?;
-            let at = self.subflows.iter().position(|subflow| subflow.id == repeat.on).unwrap();
-            let piece = self.pieces.iter_mut().find(|piece| piece.from == repeat.from).unwrap();
-            piece.carriers = piece.carriers.with(SubflowSet::from_bits(1 << repeat.on.0));
-            self.subflows[at].in_flight += Bytes::new(MSS);
-            self.room(at);
+        while let Some(repeat) = self.show(|flight| policy.next(self.now, flight)).repeat {
+            self.carry_out(&repeat)?;
             deeds.copies.push(repeat);
         }
         let wake = self.show(|flight| policy.wake(self.now, flight)).filter(|at| *at > self.now);
@@ -235,27 +231,40 @@ impl Toy {
         self.piece(dsn).filter(|piece| piece.from == dsn && dsn.get() >= self.una * MSS)
     }
 
+    /// Sends a copy, if the answer is legal.
+    fn carry_out(&mut self, repeat: &Repeat) -> Result<(), String> {
+        self.check(repeat)?;
+        let at = self.subflows.iter().position(|subflow| subflow.id == repeat.on).unwrap();
+        let piece = self.pieces.iter_mut().find(|piece| piece.from == repeat.from).unwrap();
+        piece.carriers = piece.carriers.with(SubflowSet::from_bits(1 << repeat.on.0));
+        self.subflows[at].in_flight += Bytes::new(MSS);
+        self.room(at);
+        Ok(())
+    }
+
+    /// Nothing new can leave although a subflow has room.
     fn offer(&mut self, at: usize, policy: &mut Built<dyn Reinjection>, deeds: &mut Deeds) -> Result<(), String> {
-        let Some(oldest) = self.piece(Dsn::new(self.una * MSS)) else { return Ok(()) };
+        let carried = self.outstanding_at(Dsn::new(self.una * MSS)).map_or(SubflowSet::NONE, |oldest| oldest.carriers);
         let on = self.subflows[at].id;
+        if !self.states.iter().any(|state| state.id == on && state.usable && state.has_room) {
+            return Ok(());
+        }
         let cause = if self.chance.chance(0.5) { Cause::Window } else { Cause::Drained };
         let (send_buffer_full, calm) = (self.chance.chance(0.5), self.chance.below(256) as u32);
-        let marked = self.states.iter().filter(|state| state.mark.meets(oldest.carriers));
+        let marked = self.states.iter().filter(|state| state.mark.meets(carried));
         let carrier = |state: &SubflowState, open| Carrier { id: state.id, mark: state.mark, open };
         let carriers: Vec<_> = marked.zip(0..).map(|(state, n)| carrier(state, calm >> n & 1 == 1)).collect();
+        let opportunity = Some(Opportunity { cause, send_buffer_full, on, carriers: &carriers });
         let now = self.now;
-        let response = self.show(|flight| {
-            let view = flight.view;
-            policy.on_opportunity(now, &Opportunity { cause, send_buffer_full, on, carriers: &carriers, view })
-        });
+        let request = self.show(|flight| policy.next(now, &FlightView { opportunity, ..*flight }));
         let all = carriers.iter().fold(SubflowSet::NONE, |all, carrier| all.with(carrier.mark));
-        if response.penalise.with(all) != all {
-            return Err(format!("{response:?}: penalises somebody else"));
+        if request.penalise.with(all) != all {
+            return Err(format!("{request:?}: penalises somebody else"));
         }
-        if response.reinject && carriers.iter().any(|carrier| carrier.id == on) {
-            return Err(format!("{response:?}: {on:?} carried it before"));
+        if let Some(repeat) = &request.repeat {
+            self.carry_out(repeat)?;
         }
-        deeds.responses.push((response.reinject, response.penalise));
+        deeds.answers.push(request);
         Ok(())
     }
 }
@@ -302,14 +311,17 @@ fn each_policy_differs_from_the_others() {
 fn a_policy_that_repeats_itself_or_lies_is_found_out() {
     struct Constant(Repeat);
     impl Reinjection for Constant {
-        fn next(&mut self, _now: Instant, _flight: &FlightView<'_>) -> Option<Repeat> {
-            Some(self.0)
+        fn next(&mut self, _now: Instant, _flight: &FlightView<'_>) -> Request {
+            self.0.into()
         }
     }
     let why = anabranch_policy::reinjection::Why::Tail;
     for (on, from) in [(0, 0), (9, 0), (1, 1_000_000)] {
-        let policy: Box<dyn Reinjection> = Box::new(Constant(Repeat { on: SubflowId(on), from: Dsn::new(from), why }));
-        let mut bad = Built { policy, capabilities: Capabilities { copies: true } };
-        assert!((0..20).all(|seed| live(seed, &mut bad).is_err()));
+        for copies in [true, false] {
+            let repeat = Repeat { on: SubflowId(on), from: Dsn::new(from), why };
+            let capabilities = Capabilities { copies, opportunities: !copies };
+            let mut bad = Built { capabilities, ..Constant(repeat).into() };
+            assert!((0..20).all(|seed| live(seed, &mut bad).is_err()), "{repeat:?}, {capabilities:?}");
+        }
     }
 }

@@ -1,21 +1,22 @@
 //! Copies of sent data on other subflows, as the reinjection policy asks for them.
 //!
-//! Every answer is checked: an impossible one ends the round and is counted. A policy that asks for no copies costs one
-//! question per round of sending.
+//! Every answer is checked: an impossible one ends the round and is counted. A policy is asked only at the moments that
+//! its capabilities name, so one that wants none costs nothing.
 
 use super::Connection;
 use super::sender::{Outgoing, Sender};
 use super::subflows::Subflows;
 use crate::Reason;
+use crate::config::MAX_SUBFLOWS;
 use crate::recovery::{Phase, Sent};
 use crate::sent_log::{Carried, bit};
 use crate::shared::Shared;
 use crate::subflow::Subflow;
-use anabranch_policy::View;
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::reinjection::{
-    FlightView, Order, Outstanding, Piece, Repeat, SubflowSet, SubflowState, Transmission,
+    Carrier, Cause, FlightView, Opportunity, Order, Outstanding, Piece, Repeat, SubflowSet, SubflowState, Transmission,
 };
+use anabranch_policy::{Event as PolicyEvent, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
 
 /// Shortest pause between two calls of the policy: third-party code must not busy-loop.
@@ -86,12 +87,18 @@ impl Sender {
     /// leave once more.
     pub(super) fn take_states(&mut self, subflows: &[Subflow], may_repeat: bool) {
         self.copies = self.reinjection.capabilities.copies && may_repeat;
-        self.states.clear();
         if self.copies {
-            self.states.reserve_exact(subflows.len());
-            let open = subflows.iter().filter(|subflow| subflow.is_open());
-            self.states.extend(open.map(|subflow| state_of(subflow, &self.congestion)));
+            self.fill_states(subflows);
+        } else {
+            self.states.clear();
         }
+    }
+
+    fn fill_states(&mut self, subflows: &[Subflow]) {
+        self.states.clear();
+        self.states.reserve_exact(subflows.len());
+        let open = subflows.iter().filter(|subflow| subflow.is_open());
+        self.states.extend(open.map(|subflow| state_of(subflow, &self.congestion)));
     }
 
     /// A subflow has sent.
@@ -118,15 +125,52 @@ impl Sender {
         let carriers = SubflowSet::from_bits(bit(subflow.slot));
         let sent = Piece { from: idsn + 1 + start, length: Bytes::new(length), sent: now, carriers };
         let (view, record) = parts_of_view(&self.views, subflows, &self.outgoing, idsn);
-        let flight = FlightView { view: &view, states: &self.states, outstanding: &record };
+        let flight = FlightView { view: &view, states: &self.states, outstanding: &record, opportunity: None };
         self.reinjection.on_sent(now, &sent, subflow.id, &flight);
     }
 
     /// The next copy that the reinjection policy asks for.
     fn next_copy(&mut self, now: Instant, subflows: &[Subflow], idsn: Dsn) -> Option<Repeat> {
         let (view, record) = parts_of_view(&self.views, subflows, &self.outgoing, idsn);
-        let flight = FlightView { view: &view, states: &self.states, outstanding: &record };
-        self.reinjection.next(now, &flight)
+        let flight = FlightView { view: &view, states: &self.states, outstanding: &record, opportunity: None };
+        self.reinjection.next(now, &flight).repeat
+    }
+
+    /// The copy that the reinjection policy asks for when no new data can leave although a subflow has room. Carriers
+    /// of the oldest data are penalised as it says.
+    fn copy_at_opportunity(
+        &mut self,
+        now: Instant,
+        cause: Cause,
+        subflows: &mut Subflows,
+        idsn: Dsn,
+    ) -> Option<Repeat> {
+        let una = self.outgoing.una;
+        if self.views.len() < 2 || una == self.outgoing.nxt {
+            return None;
+        }
+        if !self.copies {
+            self.fill_states(subflows);
+        }
+        let carriers = self.outgoing.log.carriers(una);
+        let nobody = Carrier { id: SubflowId(0), mark: SubflowSet::NONE, open: false };
+        let (mut oldest, mut count) = ([nobody; MAX_SUBFLOWS], 0);
+        for subflow in subflows.iter().filter(|subflow| carriers & bit(subflow.slot) != 0) {
+            let (mark, open) = (SubflowSet::from_bits(bit(subflow.slot)), subflow.tx.recovery.phase() == Phase::Open);
+            oldest[count] = Carrier { id: subflow.id, mark, open };
+            count += 1;
+        }
+        let carriers = &oldest[..count];
+        let (view, record) = parts_of_view(&self.views, subflows, &self.outgoing, idsn);
+        let on = view.fastest_with_room_to_repeat()?.id;
+        let opportunity = Some(Opportunity { cause, send_buffer_full: self.outgoing.writer_waits, on, carriers });
+        let flight = FlightView { view: &view, states: &self.states, outstanding: &record, opportunity };
+        let request = self.reinjection.next(now, &flight);
+        for carrier in carriers.iter().filter(|carrier| request.penalise.meets(carrier.mark)) {
+            self.congestion.penalise(now, carrier.id);
+            subflows.touch_id(carrier.id);
+        }
+        request.repeat
     }
 
     /// Range to repeat, if the answer is possible: sent, not acknowledged at the data level, and for a usable subflow
@@ -165,7 +209,7 @@ impl Sender {
         }
         self.take_states(subflows, may_repeat);
         let (view, record) = parts_of_view(&self.views, subflows, &self.outgoing, idsn);
-        let flight = FlightView { view: &view, states: &self.states, outstanding: &record };
+        let flight = FlightView { view: &view, states: &self.states, outstanding: &record, opportunity: None };
         let wanted = self.reinjection.wake(now, &flight).filter(|at| *at > now);
         wanted.map(|at| at.max(now + SHORTEST_SLEEP))
     }
@@ -173,7 +217,7 @@ impl Sender {
     /// The timer of the reinjection policy has run out. Returns the subflows that it takes for stuck.
     fn wake(&mut self, now: Instant, subflows: &[Subflow], idsn: Dsn) -> SubflowSet {
         let (view, record) = parts_of_view(&self.views, subflows, &self.outgoing, idsn);
-        let flight = FlightView { view: &view, states: &self.states, outstanding: &record };
+        let flight = FlightView { view: &view, states: &self.states, outstanding: &record, opportunity: None };
         self.reinjection.on_wake(now, &flight)
     }
 }
@@ -186,14 +230,32 @@ impl Connection {
         }
         let idsn = self.keys.local_idsn;
         while let Some(repeat) = self.sender.next_copy(now, &self.subflows, idsn) {
-            let Some(range) = self.sender.checked(&repeat, &self.subflows, idsn) else {
-                self.stats.overruled.copies += 1;
-                return;
-            };
-            if self.repeat_on(now, repeat.on, range, Reason::Policy(repeat.why), shared).is_none() {
+            if !self.send_wanted(now, &repeat, shared) {
                 return;
             }
         }
+    }
+
+    /// Lets the reinjection policy repeat data on a subflow with room while no new data can leave.
+    pub(super) fn offer(&mut self, now: Instant, cause: Cause, shared: &mut Shared) {
+        if !self.sender.reinjection.capabilities.opportunities || !self.may_reinject() {
+            return;
+        }
+        let wanted = self.sender.copy_at_opportunity(now, cause, &mut self.subflows, self.keys.local_idsn);
+        if let Some(repeat) = wanted
+            && self.send_wanted(now, &repeat, shared)
+        {
+            self.sender.scheduler.observe(now, &PolicyEvent::Reinjected { on: repeat.on });
+        }
+    }
+
+    /// Sends a copy that the reinjection policy asks for, if that can be; true if it has left.
+    fn send_wanted(&mut self, now: Instant, repeat: &Repeat, shared: &mut Shared) -> bool {
+        let Some(range) = self.sender.checked(repeat, &self.subflows, self.keys.local_idsn) else {
+            self.stats.overruled.copies += 1;
+            return false;
+        };
+        self.repeat_on(now, repeat.on, range, Reason::Policy(repeat.why), shared).is_some()
     }
 
     /// Keeps the timer of the reinjection policy.

@@ -317,7 +317,7 @@ impl Connection {
 
     /// Handles the lack of new data to send.
     fn drained(&mut self, now: Instant, shared: &mut Shared) -> Obstacle {
-        self.rescue(now, Cause::Drained, shared);
+        self.offer(now, Cause::Drained, shared);
         Obstacle::Application
     }
 
@@ -345,7 +345,7 @@ impl Connection {
         if let Some(on) = view.fastest_with_room().map(|subflow| subflow.id) {
             self.sender.scheduler.observe(now, &PolicyEvent::WindowBlocked { on });
         }
-        self.rescue(now, Cause::Window, shared);
+        self.offer(now, Cause::Window, shared);
         Obstacle::ReceiveWindow
     }
 
@@ -451,18 +451,6 @@ impl Connection {
         let piece = Piece { start, length, flags, purpose: Purpose::Reinjection(reason) };
         self.push_data(now, index, piece, shared);
         Some(length)
-    }
-
-    /// Lets the reinjection policy repeat the oldest data on a subflow with room while no new data can leave.
-    fn rescue(&mut self, now: Instant, cause: Cause, shared: &mut Shared) {
-        if self.life.mode() != Mode::Multipath {
-            return;
-        }
-        if let Some((on, range, reason)) = self.sender.rescue(now, cause, &mut self.subflows, self.keys.local_idsn)
-            && self.repeat_on(now, on, range, reason, shared).is_some()
-        {
-            self.sender.scheduler.observe(now, &PolicyEvent::Reinjected { on });
-        }
     }
 
     /// Everything is sent: the DATA_FIN follows if the last segment did not carry it.

@@ -1,25 +1,24 @@
 //! The sending half of the data level: the stream, the policies that decide about it, and what they are shown.
 
 use super::burst::Burst;
-use super::decision::view;
 use super::indices::Indices;
 use super::output::Waiting;
 use super::subflows::Subflows;
 use super::watchdog::Watchdog;
 use crate::buffer::SendBuffer;
 use crate::ranges::RangeSet;
-use crate::recovery::{Phase, Sent};
+use crate::recovery::Sent;
 use crate::reinject::Reinjections;
 use crate::sent_log::{SentLog, bit};
 use crate::subflow::{Subflow, Tx};
-use crate::{Choice, Config, Detector, Reason, config::MAX_SUBFLOWS};
+use crate::{Choice, Config, Detector, Reason};
 use anabranch_policy::congestion::{Controller, InitialWindow, Rules};
 use anabranch_policy::receive_window::{ReceiveWindow, Usage};
 use anabranch_policy::registry::Built;
-use anabranch_policy::reinjection::{Carrier, Cause, Opportunity, Reinjection, SubflowSet, SubflowState};
+use anabranch_policy::reinjection::{Reinjection, SubflowState};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
-use anabranch_units::{Bytes, Dsn, Instant, Key, Seed, SubflowId};
+use anabranch_units::{Bytes, Instant, Key, Seed, SubflowId};
 use bytes::Bytes as Payload;
 
 /// Everything that decides what leaves, on which subflow, and when.
@@ -39,7 +38,7 @@ pub(super) struct Sender {
     pub(super) shown: Indices,
     pub(super) usage: Vec<Usage>,
     pub(super) shares: Vec<Bytes>,
-    /// Scratch: the open subflows, if the reinjection policy asks for copies.
+    /// Scratch: the open subflows, if the reinjection policy wants to see them.
     pub(super) states: Vec<SubflowState>,
     /// It does, and may.
     pub(super) copies: bool,
@@ -300,47 +299,6 @@ impl Sender {
             let reason = reinject.reason(start).unwrap_or(Reason::DataTimeout);
             return Some((on, (start, range_end.min(carried_until)), reason));
         }
-    }
-
-    /// Asks the reinjection policy when no new data can leave although a subflow has room. Returns the oldest data if
-    /// it is to be repeated, with the subflow and the reason.
-    pub(super) fn rescue(
-        &mut self,
-        now: Instant,
-        cause: Cause,
-        subflows: &mut Subflows,
-        idsn: Dsn,
-    ) -> Option<(SubflowId, (u64, u64), Reason)> {
-        let una = self.outgoing.una;
-        if self.views.len() < 2 || una == self.outgoing.nxt {
-            return None;
-        }
-        let carriers = self.outgoing.log.carriers(una);
-        let nobody = Carrier { id: SubflowId(0), mark: SubflowSet::NONE, open: false };
-        let (mut oldest, mut count) = ([nobody; MAX_SUBFLOWS], 0);
-        for subflow in subflows.iter().filter(|subflow| carriers & bit(subflow.slot) != 0) {
-            let (mark, open) = (SubflowSet::from_bits(bit(subflow.slot)), subflow.tx.recovery.phase() == Phase::Open);
-            oldest[count] = Carrier { id: subflow.id, mark, open };
-            count += 1;
-        }
-        let (unsent, sendable) = (self.outgoing.unsent.total(), self.outgoing.unsent.below(self.outgoing.edge));
-        let view = view(&self.views, &self.outgoing, idsn, unsent, sendable);
-        let on = view.fastest_with_room_to_repeat()?.id;
-        let opportunity = Opportunity {
-            cause,
-            send_buffer_full: self.outgoing.writer_waits,
-            on,
-            carriers: &oldest[..count],
-            view: &view,
-        };
-        let response = self.reinjection.on_opportunity(now, &opportunity);
-        for carrier in oldest[..count].iter().filter(|carrier| response.penalise.meets(carrier.mark)) {
-            self.congestion.penalise(now, carrier.id);
-            subflows.touch_id(carrier.id);
-        }
-        let legal = subflows.slot_of(on).is_some_and(|slot| carriers & bit(slot) == 0);
-        let (_, end) = self.outgoing.log.range_at(una).filter(|_| response.reinject && legal)?;
-        Some((on, (una, end), if cause == Cause::Window { Reason::Window } else { Reason::Drained }))
     }
 }
 

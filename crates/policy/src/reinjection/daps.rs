@@ -11,7 +11,7 @@
 //! Differences: the kernel repeats a whole buffer of up to 64 KB at a time, we a segment. Includes `on-rto`.
 
 use super::cursors::Cursors;
-use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Why};
+use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Request, Why};
 use crate::SubflowView;
 use anabranch_units::{Instant, SubflowId};
 
@@ -23,7 +23,7 @@ pub const ENTRY: Entry = Entry::new(
     |_| Box::new(Daps::default()),
 )
 .paper("Karlstad MPTCP kernel, with Kuhn et al. 2014")
-.capabilities(|_| Capabilities { copies: true });
+.capabilities(|_| Capabilities { copies: true, opportunities: false });
 
 /// DAPS's reinjection for one connection.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,7 @@ impl Reinjection for Daps {
         self.cursors.back_to(sent.from);
     }
 
-    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
+    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Request {
         let mut best: Option<(Piece, &SubflowView)> = None;
         for (subflow, state) in flight.marked() {
             if !subflow.has_room_to_repeat() || !is_shut_out(subflow, flight) {
@@ -57,7 +57,7 @@ impl Reinjection for Daps {
                 best = Some((piece, subflow));
             }
         }
-        best.map(|(piece, on)| Repeat { on: on.id, from: piece.from, why: Why::Window })
+        best.map(|(piece, on)| Repeat { on: on.id, from: piece.from, why: Why::Window }).into()
     }
 }
 

@@ -23,7 +23,7 @@
 
 use super::class::{Class, LOW_LOSS, LOW_SRTT, LOW_TIMEOUTS, Limits, MID_FACTOR, MID_LOSS, MID_RATE, MID_SRTT};
 use super::flight::{Flight, under_way};
-use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, SubflowState, Why};
+use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Request, SubflowState, Why};
 use crate::SubflowView;
 use crate::registry::{Number, Params, number};
 use anabranch_units::{Duration, Instant, SubflowId};
@@ -48,7 +48,7 @@ pub const ENTRY: Entry = Entry::new(
     MID_RATE.parameter(),
     MID_LOSS.parameter(),
 ])
-.capabilities(|_| Capabilities { copies: true });
+.capabilities(|_| Capabilities { copies: true, opportunities: false });
 
 const FACTOR: Number = number("factor", "the deadline in lowest SRTTs", 1.1, 0.0..=100.0);
 const HARD: Number = number("hard", "the deadline at most", 500.0, 1.0..=60_000.0).in_unit("ms");
@@ -128,6 +128,25 @@ impl Deadline {
         };
         takers.min_by_key(key).map(|(subflow, _)| subflow.id)
     }
+
+    /// The first copy that is due and that a subflow can take.
+    fn copy(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
+        self.begin(flight);
+        let min_srtt = flight.view.fastest()?.srtt;
+        let limit = self.limit(min_srtt);
+        for at in 0..self.lanes.len() {
+            let lane = &mut self.lanes[at];
+            let low = lane.low.first_single(flight).map(|(_, piece)| (piece, Why::LowPath));
+            let aged = lane.aging.first_single(flight).filter(|(sent, _)| now.since(*sent) >= limit);
+            let due = low.or(aged.map(|(_, piece)| (piece, Why::Deadline)));
+            if let Some((piece, why)) = due
+                && let Some(on) = self.taker(flight, &piece, min_srtt)
+            {
+                return Some(Repeat { on, from: piece.from, why });
+            }
+        }
+        None
+    }
 }
 
 impl Reinjection for Deadline {
@@ -150,22 +169,8 @@ impl Reinjection for Deadline {
         }
     }
 
-    fn next(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
-        self.begin(flight);
-        let min_srtt = flight.view.fastest()?.srtt;
-        let limit = self.limit(min_srtt);
-        for at in 0..self.lanes.len() {
-            let lane = &mut self.lanes[at];
-            let low = lane.low.first_single(flight).map(|(_, piece)| (piece, Why::LowPath));
-            let aged = lane.aging.first_single(flight).filter(|(sent, _)| now.since(*sent) >= limit);
-            let due = low.or(aged.map(|(_, piece)| (piece, Why::Deadline)));
-            if let Some((piece, why)) = due
-                && let Some(on) = self.taker(flight, &piece, min_srtt)
-            {
-                return Some(Repeat { on, from: piece.from, why });
-            }
-        }
-        None
+    fn next(&mut self, now: Instant, flight: &FlightView<'_>) -> Request {
+        self.copy(now, flight).into()
     }
 
     fn wake(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Instant> {
@@ -265,7 +270,7 @@ mod tests {
         scene.subflows[1].loss = 0.4;
         scene.send(&mut policy, 0, 0, SLOW);
         scene.send(&mut policy, 1, 0, FAST);
-        let low = scene.show(|flight| policy.next(at(0), flight));
+        let low = scene.show(|flight| policy.next(at(0), flight)).repeat;
         assert_eq!(low.map(|repeat| (repeat.on.0, repeat.why)), Some((FAST, Why::LowPath)));
         assert_eq!(scene.copies(&mut policy, 0), [(0, FAST)]);
         // It has recovered: what leaves now waits for the deadline.

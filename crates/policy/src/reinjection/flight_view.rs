@@ -1,4 +1,4 @@
-//! State of a connection that a reinjection policy sees when it is asked for copies, and the copy that it names.
+//! State of a connection that a reinjection policy sees when it is asked for copies, and the request that it answers.
 
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Instant, SubflowId};
@@ -131,6 +131,39 @@ impl SubflowState {
     }
 }
 
+/// Why nothing new can leave although a subflow has room (A-OPT).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// T1: the peer's window admits no more unsent data, or no subflow with room has a share of it left.
+    Window,
+    /// T2: there is no unsent data.
+    Drained,
+}
+
+/// A moment in which repeating the oldest unacknowledged data may help: a subflow has room, and nothing new can leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Opportunity<'a> {
+    /// Why nothing new leaves.
+    pub cause: Cause,
+    /// The application waits for space in the send buffer.
+    pub send_buffer_full: bool,
+    /// The subflow with the lowest SRTT of those with room.
+    pub on: SubflowId,
+    /// The subflows that carried the oldest unacknowledged data.
+    pub carriers: &'a [Carrier],
+}
+
+/// A subflow that carried the oldest unacknowledged data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Carrier {
+    /// Id of the subflow.
+    pub id: SubflowId,
+    /// Its member of [`SubflowSet`].
+    pub mark: SubflowSet,
+    /// True in TCP's Open state: neither in recovery nor with out-of-order data.
+    pub open: bool,
+}
+
 /// The connection, at a moment in which copies can be asked for.
 #[derive(Clone, Copy)]
 pub struct FlightView<'a> {
@@ -140,6 +173,8 @@ pub struct FlightView<'a> {
     pub states: &'a [SubflowState],
     /// Data in flight.
     pub outstanding: &'a dyn Outstanding,
+    /// Reason to ask although nothing new can leave; `None` before a scheduling decision.
+    pub opportunity: Option<Opportunity<'a>>,
 }
 
 impl<'a> FlightView<'a> {
@@ -164,6 +199,30 @@ impl<'a> FlightView<'a> {
             at = piece.end();
         }
         None
+    }
+}
+
+/// Answer of a policy; by default it wants nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Request {
+    /// The copy to send.
+    pub repeat: Option<Repeat>,
+    /// Halve the congestion windows of these carriers of the [`Opportunity`]. A request that congestion control
+    /// answers; void without an opportunity.
+    pub penalise: SubflowSet,
+}
+
+impl From<Repeat> for Request {
+    /// A copy and no penalty.
+    fn from(repeat: Repeat) -> Self {
+        Some(repeat).into()
+    }
+}
+
+impl From<Option<Repeat>> for Request {
+    /// A copy, if there is one, and no penalty.
+    fn from(repeat: Option<Repeat>) -> Self {
+        Request { repeat, penalise: SubflowSet::NONE }
     }
 }
 
@@ -193,6 +252,8 @@ pub enum Why {
     Timer,
     /// The peer's window is full.
     Window,
+    /// No new data is left, and the oldest holds up the end or a full send buffer.
+    Drained,
     /// A reason of the policy's own, which it does not tell.
     Own,
 }
@@ -205,7 +266,8 @@ impl fmt::Display for Why {
             Why::LowPath => "sent on a path classed low",
             Why::Redundancy => "everything on every subflow",
             Why::Timer => "connection-level timer",
-            Why::Window => "peer's window full",
+            Why::Window => "the peer's window is full",
+            Why::Drained => "no new data left",
             Why::Own => "policy's own reason",
         })
     }

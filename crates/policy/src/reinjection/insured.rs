@@ -25,8 +25,8 @@
 
 use super::opportunistic::pays;
 use super::{
-    Capabilities, Entry, FlightView, Opportunistic, Opportunity, Order, Piece, Reinjection, Repeat, Response,
-    SubflowSet, SubflowState, Transmission, Why,
+    Capabilities, Entry, FlightView, Opportunistic, Order, Piece, Reinjection, Repeat, Request, SubflowSet,
+    SubflowState, Transmission, Why,
 };
 use crate::SubflowView;
 use crate::registry::{Flag, Number, Params, flag, number};
@@ -41,7 +41,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Insured::new(p)),
 )
 .parameters(&[PENALISE.parameter(), SHARE.parameter(), ALLOWANCE.parameter()])
-.capabilities(|_| Capabilities { copies: true });
+.capabilities(|_| Capabilities { copies: true, opportunities: true });
 
 const PENALISE: Flag = flag("penalise", "halve the windows of the slower subflows that hold the oldest data", true);
 const SHARE: Number =
@@ -85,6 +85,24 @@ impl Insured {
         let mss = subflow.mss.as_f64();
         let budget = self.allowance * mss + self.share * self.sent as f64;
         self.copied as f64 + mss <= part * budget
+    }
+
+    /// The copy that pays most, on the subflow with the lowest SRTT of those with room.
+    fn best(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
+        let ends = flight.view.unsent.is_zero();
+        let wants = |(subflow, _): &Taker<'_>| ends || is_tight(flight, subflow);
+        let able = |(subflow, _): &Taker<'_>| subflow.has_room_to_repeat() && self.affords(subflow, 1.0);
+        let takers = flight.marked().filter(able).filter(wants);
+        let best = takers.filter_map(|on| {
+            let others = carriers(flight).filter(|carrier| carrier.state.id != on.1.id);
+            let copies = others.filter_map(|carrier| self.copy(now, on, carrier, flight));
+            // Late data first, the oldest of them; or else the last to arrive.
+            let copy = copies.min_by_key(|copy| (copy.due.map(Reverse), copy.from.distance(flight.view.data_una)))?;
+            Some((on.0.srtt, on.0, copy))
+        });
+        let (_, on, copy) = best.min_by_key(|(srtt, on, _)| (*srtt, on.id))?;
+        self.copied += copy.length.get().min(on.mss.get());
+        Some(Repeat { on: on.id, from: copy.from, why: if ends { Why::Tail } else { Why::Window } })
     }
 
     /// The copy that `on` should send of data that `carrier` has under way.
@@ -182,30 +200,17 @@ fn overdue(piece: &Piece, carrier: &SubflowView) -> Instant {
 }
 
 impl Reinjection for Insured {
-    fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Response {
-        // Subflows are penalised only together with a copy: without one, the penalty would help no subflow.
-        if pays(opportunity) { self.opportunistic.on_opportunity(now, opportunity) } else { Response::default() }
-    }
-
     fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _flight: &FlightView<'_>) {
         self.sent += sent.length.get();
     }
 
-    fn next(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
-        let ends = flight.view.unsent.is_zero();
-        let wants = |(subflow, _): &Taker<'_>| ends || is_tight(flight, subflow);
-        let able = |(subflow, _): &Taker<'_>| subflow.has_room_to_repeat() && self.affords(subflow, 1.0);
-        let takers = flight.marked().filter(able).filter(wants);
-        let best = takers.filter_map(|on| {
-            let others = carriers(flight).filter(|carrier| carrier.state.id != on.1.id);
-            let copies = others.filter_map(|carrier| self.copy(now, on, carrier, flight));
-            // Late data first, the oldest of them; or else the last to arrive.
-            let copy = copies.min_by_key(|copy| (copy.due.map(Reverse), copy.from.distance(flight.view.data_una)))?;
-            Some((on.0.srtt, on.0, copy))
-        });
-        let (_, on, copy) = best.min_by_key(|(srtt, on, _)| (*srtt, on.id))?;
-        self.copied += copy.length.get().min(on.mss.get());
-        Some(Repeat { on: on.id, from: copy.from, why: if ends { Why::Tail } else { Why::Window } })
+    fn next(&mut self, now: Instant, flight: &FlightView<'_>) -> Request {
+        match &flight.opportunity {
+            // Subflows are penalised only together with a copy: without one, the penalty would help no subflow.
+            Some(opportunity) if pays(opportunity, flight.view) => self.opportunistic.next(now, flight),
+            Some(_) => Request::default(),
+            None => self.best(now, flight).into(),
+        }
     }
 
     fn wake(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Instant> {

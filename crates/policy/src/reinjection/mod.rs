@@ -23,7 +23,10 @@ mod upstream;
 pub use class::{Class, Limits};
 pub use daps::Daps;
 pub use deadline::Deadline;
-pub use flight_view::{FlightView, Order, Outstanding, Piece, Repeat, SubflowSet, SubflowState, Transmission, Why};
+pub use flight_view::{
+    Carrier, Cause, FlightView, Opportunity, Order, Outstanding, Piece, Repeat, Request, SubflowSet, SubflowState,
+    Transmission, Why,
+};
 pub use insured::Insured;
 pub use none::Never;
 pub use on_rto::OnRto;
@@ -32,53 +35,8 @@ pub use redundant::Redundant;
 pub use tail::Tail;
 pub use upstream::Upstream;
 
-use crate::View;
 use crate::registry::{self, Built, Kind};
 use anabranch_units::{Instant, SubflowId};
-
-/// Why nothing new can leave although a subflow has room (A-OPT).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cause {
-    /// T1: the peer's window admits no more unsent data, or no subflow with room has a share of it left.
-    Window,
-    /// T2: there is no unsent data.
-    Drained,
-}
-
-/// A moment in which repeating the oldest unacknowledged data may help.
-#[derive(Clone, Copy, Debug)]
-pub struct Opportunity<'a> {
-    /// Why nothing new leaves.
-    pub cause: Cause,
-    /// The application waits for space in the send buffer.
-    pub send_buffer_full: bool,
-    /// The subflow with room on which a copy would leave.
-    pub on: SubflowId,
-    /// The subflows that carried the oldest unacknowledged data.
-    pub carriers: &'a [Carrier],
-    /// The connection.
-    pub view: &'a View<'a>,
-}
-
-/// A subflow that carried the oldest unacknowledged data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Carrier {
-    /// Id of the subflow.
-    pub id: SubflowId,
-    /// Its member of [`SubflowSet`].
-    pub mark: SubflowSet,
-    /// True in TCP's Open state: neither in recovery nor with out-of-order data.
-    pub open: bool,
-}
-
-/// Response to an opportunity; by default none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Response {
-    /// Repeat the oldest unacknowledged data on [`Opportunity::on`].
-    pub reinject: bool,
-    /// Halve the congestion windows of these carriers. A request that congestion control answers.
-    pub penalise: SubflowSet,
-}
 
 /// Decides when data in flight is repeated on another subflow.
 ///
@@ -90,16 +48,13 @@ pub trait Reinjection: Send {
     fn on_rto(&mut self, _now: Instant, _on: SubflowId) -> bool {
         true
     }
-    /// Called when a subflow has room and nothing new can leave.
-    fn on_opportunity(&mut self, _now: Instant, _opportunity: &Opportunity<'_>) -> Response {
-        Response::default()
-    }
     /// Called after sending: `sent` left for the first time, on `on`.
     fn on_sent(&mut self, _now: Instant, _sent: &Piece, _on: SubflowId, _flight: &FlightView<'_>) {}
-    /// The next copy. Called again and again until there is none: before each scheduling decision (so after each
-    /// sending as well), and when everything is sent.
-    fn next(&mut self, _now: Instant, _flight: &FlightView<'_>) -> Option<Repeat> {
-        None
+    /// The next copy. Its [`Capabilities`] say when it is asked: again and again until it names none, before each
+    /// scheduling decision (so after each sending as well) and when everything is sent; and once, with
+    /// [`FlightView::opportunity`], when a subflow has room and nothing new can leave.
+    fn next(&mut self, _now: Instant, _flight: &FlightView<'_>) -> Request {
+        Request::default()
     }
     /// Returns the time at which to be woken, asked after all that could leave has left while anything is under way. A
     /// time that is past counts for none.
@@ -114,12 +69,14 @@ pub trait Reinjection: Send {
     }
 }
 
-/// Abilities of a reinjection policy.
+/// Abilities of a reinjection policy: they say when it is asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Capabilities {
-    /// True if it names copies: then the methods from [`Reinjection::on_sent`] on are used. Otherwise the cost of calls
-    /// does not depend on the amount sent.
+    /// True if it is asked for copies whenever data may leave, and hears of sendings and its timer: all methods are
+    /// used. Otherwise the cost of calls does not depend on the amount sent.
     pub copies: bool,
+    /// True if it is asked as well when a subflow has room and nothing new can leave.
+    pub opportunities: bool,
 }
 
 impl Kind for dyn Reinjection {

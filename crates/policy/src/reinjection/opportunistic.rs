@@ -14,7 +14,8 @@
 //! Deviation: a carrier that is not usable at present (timed out) counts as one with a tiny window, which after a
 //! timeout it has. Includes what `on-rto` does.
 
-use super::{Cause, Entry, Opportunity, Reinjection, Response, SubflowSet};
+use super::{Capabilities, Cause, Entry, FlightView, Opportunity, Reinjection, Repeat, Request, SubflowSet, Why};
+use crate::View;
 use crate::registry::{Flag, flag};
 use anabranch_units::{Instant, SubflowId};
 
@@ -26,7 +27,8 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Opportunistic::new(PENALISE.of(p))),
 )
 .paper("Raiciu et al. 2012")
-.parameters(&[PENALISE.parameter()]);
+.parameters(&[PENALISE.parameter()])
+.capabilities(|_| Capabilities { copies: false, opportunities: true });
 
 const PENALISE: Flag = flag("penalise", "halve the windows of the slower subflows that hold the oldest data", true);
 
@@ -45,8 +47,7 @@ impl Opportunistic {
     }
 
     /// The carriers to slow down.
-    fn penalty(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> SubflowSet {
-        let view = opportunity.view;
+    fn penalty(&mut self, now: Instant, opportunity: &Opportunity<'_>, view: &View<'_>) -> SubflowSet {
         let Some(fast) = view.subflow(opportunity.on).filter(|_| self.penalise) else {
             return SubflowSet::NONE;
         };
@@ -68,17 +69,22 @@ impl Opportunistic {
 }
 
 impl Reinjection for Opportunistic {
-    fn on_opportunity(&mut self, now: Instant, opportunity: &Opportunity<'_>) -> Response {
-        if opportunity.cause == Cause::Drained && !opportunity.send_buffer_full {
-            return Response::default();
-        }
-        Response { penalise: self.penalty(now, opportunity), reinject: pays(opportunity) }
+    fn next(&mut self, now: Instant, flight: &FlightView<'_>) -> Request {
+        let Some(opportunity) = &flight.opportunity else { return Request::default() };
+        let why = match opportunity.cause {
+            Cause::Window => Why::Window,
+            Cause::Drained if opportunity.send_buffer_full => Why::Drained,
+            Cause::Drained => return Request::default(),
+        };
+        let oldest = Repeat { on: opportunity.on, from: flight.view.data_una, why };
+        let repeat = pays(opportunity, flight.view).then_some(oldest);
+        Request { repeat, penalise: self.penalty(now, opportunity, flight.view) }
     }
 }
 
 /// Returns true if a copy on the subflow with room is likely to arrive first.
-pub(super) fn pays(opportunity: &Opportunity<'_>) -> bool {
-    let Some(fast) = opportunity.view.subflow(opportunity.on) else {
+pub(super) fn pays(opportunity: &Opportunity<'_>, view: &View<'_>) -> bool {
+    let Some(fast) = view.subflow(opportunity.on) else {
         return false;
     };
     if opportunity.carriers.iter().any(|carrier| carrier.id == fast.id) {
@@ -86,7 +92,7 @@ pub(super) fn pays(opportunity: &Opportunity<'_>) -> bool {
     }
     let mut pays = false;
     for carrier in opportunity.carriers {
-        let Some(carrier) = opportunity.view.subflow(carrier.id) else {
+        let Some(carrier) = view.subflow(carrier.id) else {
             return true;
         };
         if carrier.cwnd_segments() <= TINY_WINDOW_SEGMENTS {
@@ -107,19 +113,16 @@ const MUCH_SLOWER: u64 = 4;
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{Scene, at, dsn, mark};
     use super::*;
+    use crate::SubflowView;
     use crate::registry::{REINJECTIONS, find};
     use crate::reinjection::Carrier;
-    use crate::{SubflowView, View};
-    use anabranch_units::{Bytes, Dsn, Duration};
+    use anabranch_units::{Bytes, Duration};
 
     const FAST: SubflowId = SubflowId(0);
     const SLOW: SubflowId = SubflowId(1);
     const GONE: SubflowId = SubflowId(7);
-
-    fn mark(id: SubflowId) -> SubflowSet {
-        SubflowSet::from_bits(1 << id.0)
-    }
 
     fn subflow(id: SubflowId, srtt_ms: u64, segments: u64) -> SubflowView {
         let rtt = Duration::from_millis(srtt_ms);
@@ -132,9 +135,9 @@ mod tests {
         ms: u64,
         slow: SubflowView,
         carriers: &[SubflowId],
-        (cause, send_buffer_full): (Cause, bool),
-    ) -> Response {
-        ask_with(policy, ms, slow, carriers, (cause, send_buffer_full), carriers)
+        when: (Cause, bool),
+    ) -> Request {
+        ask_with(policy, ms, slow, carriers, when, carriers)
     }
 
     fn ask_with(
@@ -144,21 +147,18 @@ mod tests {
         carriers: &[SubflowId],
         (cause, send_buffer_full): (Cause, bool),
         open: &[SubflowId],
-    ) -> Response {
-        let subflows = [subflow(FAST, 10, 10), slow];
-        let view = View {
-            subflows: &subflows,
-            unsent: Bytes::ZERO,
-            sendable: Bytes::ZERO,
-            window: Bytes::ZERO,
-            buffer: Bytes::ZERO,
-            data_una: Dsn::new(0),
-            unsent_from: Dsn::new(0),
-        };
-        let carrier = |&id| Carrier { id, mark: mark(id), open: open.contains(&id) };
+    ) -> Request {
+        let mut scene = Scene::new(&[10]);
+        scene.subflows.push(slow);
+        let carrier = |&id: &SubflowId| Carrier { id, mark: mark(id.0), open: open.contains(&id) };
         let carriers: Vec<Carrier> = carriers.iter().map(carrier).collect();
-        let opportunity = Opportunity { cause, send_buffer_full, on: FAST, carriers: &carriers, view: &view };
-        policy.on_opportunity(Instant::ZERO + Duration::from_millis(ms), &opportunity)
+        let opportunity = Some(Opportunity { cause, send_buffer_full, on: FAST, carriers: &carriers });
+        scene.show(|flight| policy.next(at(ms), &FlightView { opportunity, ..*flight }))
+    }
+
+    /// A copy of the oldest data, which begins at 0, on FAST.
+    fn oldest(why: Why) -> Option<Repeat> {
+        Some(Repeat { on: FAST, from: dsn(0), why })
     }
 
     const NOBODY: SubflowSet = SubflowSet::NONE;
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn repeats_and_penalises_by_the_rules() {
-        for (srtt_ms, segments, carriers, when, reinject, penalise) in [
+        for (srtt_ms, segments, carriers, when, repeats, penalise) in [
             (50, 10, &[SLOW][..], WINDOW, true, SLOW_ONE),
             (50, 10, &[SLOW], (Cause::Drained, true), true, SLOW_ONE),
             (50, 10, &[SLOW], (Cause::Drained, false), false, NOBODY),
@@ -179,10 +179,11 @@ mod tests {
             (50, 10, &[], WINDOW, false, NOBODY),
         ] {
             let response = ask(&mut Opportunistic::new(true), 0, subflow(SLOW, srtt_ms, segments), carriers, when);
-            assert_eq!(response, Response { reinject, penalise }, "{srtt_ms} ms, {segments}, {carriers:?}, {when:?}");
+            let repeat = oldest(if when.0 == Cause::Window { Why::Window } else { Why::Drained }).filter(|_| repeats);
+            assert_eq!(response, Request { repeat, penalise }, "{srtt_ms} ms, {segments}, {carriers:?}, {when:?}");
             let retransmit_only =
                 ask(&mut Opportunistic::new(false), 0, subflow(SLOW, srtt_ms, segments), carriers, when);
-            assert_eq!(retransmit_only, Response { reinject, penalise: NOBODY });
+            assert_eq!(retransmit_only, Request { repeat, penalise: NOBODY });
         }
     }
 
@@ -193,7 +194,7 @@ mod tests {
         let entry = find(REINJECTIONS, "reinjection", "insured").expect("it is registered");
         let mut insured = entry.build_default().policy;
         for (ms, srtt_ms, expected) in
-            [(0, 40, Response::default()), (1, 50, Response { reinject: true, penalise: SLOW_ONE })]
+            [(0, 40, Request::default()), (1, 50, Request { repeat: oldest(Why::Window), penalise: SLOW_ONE })]
         {
             assert_eq!(ask(&mut *insured, ms, subflow(SLOW, srtt_ms, 10), &[SLOW], WINDOW), expected, "at {ms} ms");
         }
@@ -204,7 +205,7 @@ mod tests {
         let mut policy = Opportunistic::new(true);
         for (ms, penalise) in [(0, SLOW_ONE), (9, NOBODY), (10, SLOW_ONE), (19, NOBODY), (21, SLOW_ONE)] {
             let response = ask(&mut policy, ms, subflow(SLOW, 50, 10), &[SLOW], WINDOW);
-            assert_eq!(response, Response { reinject: true, penalise }, "at {ms} ms");
+            assert_eq!(response, Request { repeat: oldest(Why::Window), penalise }, "at {ms} ms");
         }
     }
 

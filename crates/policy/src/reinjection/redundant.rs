@@ -16,7 +16,7 @@
 //! `on-rto`.
 
 use super::flight::{Flight, under_way};
-use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Why};
+use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Request, Why};
 use crate::registry::{Number, Params, number};
 use anabranch_units::{Instant, SubflowId};
 
@@ -28,7 +28,7 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(Redundant::new(p)),
 )
 .parameters(&[COPIES.parameter()])
-.capabilities(|_| Capabilities { copies: true });
+.capabilities(|_| Capabilities { copies: true, opportunities: false });
 
 const COPIES: Number = number("copies", "copies of a piece beside the original, at most", 7.0, 1.0..=15.0);
 
@@ -88,15 +88,15 @@ impl Reinjection for Redundant {
         }
     }
 
-    fn next(&mut self, _now: Instant, shown: &FlightView<'_>) -> Option<Repeat> {
+    fn next(&mut self, _now: Instant, shown: &FlightView<'_>) -> Request {
         self.begin(shown);
         self.flight.release(shown.view.data_una);
         for (subflow, state) in shown.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()) {
             if let Some(piece) = self.due(subflow.id, state.mark, shown) {
-                return Some(Repeat { on: subflow.id, from: piece.from, why: Why::Redundancy });
+                return Repeat { on: subflow.id, from: piece.from, why: Why::Redundancy }.into();
             }
         }
-        None
+        Request::default()
     }
 }
 

@@ -13,7 +13,7 @@
 //! had its copy. Includes `on-rto`, since QUIC sends lost data on any path.
 
 use super::cursors::Cursors;
-use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Why};
+use super::{Capabilities, Entry, FlightView, Piece, Reinjection, Repeat, Request, Why};
 use anabranch_units::Instant;
 
 /// Entry in the table of its kind.
@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry::new(
     |_| Box::new(Tail::default()),
 )
 .paper("XQUIC default; Zheng et al. 2021 (XLINK)")
-.capabilities(|_| Capabilities { copies: true });
+.capabilities(|_| Capabilities { copies: true, opportunities: false });
 
 /// Tail reinjection for one connection.
 #[derive(Clone, Debug, Default)]
@@ -33,11 +33,11 @@ pub struct Tail {
 }
 
 impl Reinjection for Tail {
-    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
+    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Request {
         if !flight.view.unsent.is_zero() {
             // Data sent from here on may lie before the cursors, in holes that the scheduler left.
             self.cursors.clear();
-            return None;
+            return Request::default();
         }
         let mut best = None;
         for (subflow, state) in flight.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()) {
@@ -48,7 +48,7 @@ impl Reinjection for Tail {
                 best = Some((key, piece));
             }
         }
-        best.map(|((_, on), piece)| Repeat { on, from: piece.from, why: Why::Tail })
+        best.map(|((_, on), piece)| Repeat { on, from: piece.from, why: Why::Tail }).into()
     }
 }
 

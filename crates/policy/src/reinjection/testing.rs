@@ -96,13 +96,13 @@ impl Scene {
             data_una: dsn(self.una),
             unsent_from: dsn(sent),
         };
-        ask(&FlightView { view: &view, states: &self.states, outstanding: self })
+        ask(&FlightView { view: &view, states: &self.states, outstanding: self, opportunity: None })
     }
 
     /// Asks for copies until there is none, carrying each out: piece number and subflow.
     pub fn copies(&mut self, policy: &mut dyn super::Reinjection, ms: u64) -> Vec<(u64, u16)> {
         let mut copies = Vec::new();
-        while let Some(repeat) = self.show(|flight| policy.next(at(ms), flight)) {
+        while let Some(repeat) = self.show(|flight| policy.next(at(ms), flight)).repeat {
             self.copied(&repeat);
             copies.push((repeat.from.get() / SEGMENT, repeat.on.0));
             assert!(copies.len() < 1000, "the same over and over: {repeat:?}");

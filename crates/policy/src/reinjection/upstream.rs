@@ -17,7 +17,7 @@
 //! carried the oldest data already is passed over. The start of a count and the amount repeated (a data fragment of the
 //! kernel, which is at most 32 KiB) are as in the kernel.
 
-use super::{Capabilities, Entry, FlightView, Reinjection, Repeat, SubflowSet, SubflowState, Why};
+use super::{Capabilities, Entry, FlightView, Reinjection, Repeat, Request, SubflowSet, SubflowState, Why};
 use crate::registry::{Number, Params, number};
 use anabranch_units::{Dsn, Duration, Instant, SubflowId};
 
@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry::new(
 )
 .paper("upstream Linux (mptcp_net-next)")
 .parameters(&[STALE_LOSS_CNT.parameter(), FRAGMENT.parameter()])
-.capabilities(|_| Capabilities { copies: true });
+.capabilities(|_| Capabilities { copies: true, opportunities: false });
 
 const STALE_LOSS_CNT: Number = number(
     "stale-loss-cnt",
@@ -115,14 +115,9 @@ impl Upstream {
         let left = waiting.filter_map(|state| state.timeout).map(|at| at.since(now)).max();
         left.filter(|left| !left.is_zero()).unwrap_or(SHORTEST)
     }
-}
 
-impl Reinjection for Upstream {
-    fn on_rto(&mut self, _now: Instant, _on: SubflowId) -> bool {
-        false
-    }
-
-    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
+    /// The next segment of the data that the timer has repeated.
+    fn resend(&mut self, flight: &FlightView<'_>) -> Option<Repeat> {
         let resending = self.resending.as_mut()?;
         let on = flight.states.iter().find(|state| state.id == resending.on && state.usable);
         let Some(on) = on else {
@@ -139,6 +134,16 @@ impl Reinjection for Upstream {
         };
         resending.at = piece.from;
         on.has_room.then_some(Repeat { on: on.id, from: piece.from, why: Why::Timer })
+    }
+}
+
+impl Reinjection for Upstream {
+    fn on_rto(&mut self, _now: Instant, _on: SubflowId) -> bool {
+        false
+    }
+
+    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Request {
+        self.resend(flight).into()
     }
 
     fn wake(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Instant> {

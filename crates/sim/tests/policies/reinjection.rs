@@ -6,7 +6,7 @@ use anabranch_net::{Change, QueueLimit};
 use anabranch_paths::{Affected, Direction, TimedChange};
 use anabranch_policy::SubflowView;
 use anabranch_policy::registry::{Built, REINJECTIONS, SCHEDULERS, Value};
-use anabranch_policy::reinjection::{Capabilities, FlightView, Piece, Reinjection, Repeat, SubflowSet, Why};
+use anabranch_policy::reinjection::{Capabilities, FlightView, Piece, Reinjection, Repeat, Request, SubflowSet, Why};
 use anabranch_sim::{FileOrder, Outcome, Spec, Workload};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Seed, SubflowId};
 use std::sync::{Arc, Mutex};
@@ -180,18 +180,18 @@ fn copies_of_everything_are_the_most_and_the_fastest_for_a_thin_stream() {
 
 /// A policy that asks for copies.
 fn copying(policy: impl Reinjection + 'static) -> Built<dyn Reinjection> {
-    Built { policy: Box::new(policy), capabilities: Capabilities { copies: true } }
+    Built { policy: Box::new(policy), capabilities: Capabilities { copies: true, opportunities: false } }
 }
 
 /// Asks for the same copy over and over.
 struct Stubborn(Repeat);
 
 impl Reinjection for Stubborn {
-    fn next(&mut self, _now: Instant, _picture: &FlightView<'_>) -> Option<Repeat> {
-        Some(self.0)
+    fn next(&mut self, _now: Instant, _flight: &FlightView<'_>) -> Request {
+        self.0.into()
     }
 
-    fn wake(&mut self, now: Instant, _picture: &FlightView<'_>) -> Option<Instant> {
+    fn wake(&mut self, now: Instant, _flight: &FlightView<'_>) -> Option<Instant> {
         Some(now + Duration::from_nanos(1))
     }
 
@@ -207,7 +207,8 @@ fn answers_that_cannot_be_change_nothing() {
     for (on, from) in [(0, 0), (1, u64::MAX), (9, 1)] {
         let mut spec = spec(vec![lossy_path("a", 10, 10, 0.01), path("b", 10, 15)], vec![download(500_000)]);
         let repeat = Repeat { on: SubflowId(on), from: Dsn::new(from), why: Why::Tail };
-        spec.server.config.policies.reinjection = Arc::new(move || copying(Stubborn(repeat)));
+        let capabilities = Capabilities { copies: true, opportunities: true };
+        spec.server.config.policies.reinjection = Arc::new(move || Built { capabilities, ..Stubborn(repeat).into() });
         let outcome = complete(&spec);
         let sender = outcome.connections[0].sender.as_ref().unwrap();
         assert!(sender.overruled.copies > 0 && sender.overruled.impossible == 0, "{:?}", sender.overruled);
@@ -219,9 +220,9 @@ fn answers_that_cannot_be_change_nothing() {
 struct Observer(Arc<Mutex<Vec<SubflowView>>>);
 
 impl Reinjection for Observer {
-    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
+    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Request {
         self.0.lock().unwrap().extend(flight.view.subflow(SubflowId(0)).copied());
-        None
+        Request::default()
     }
 }
 
@@ -272,12 +273,14 @@ fn insured_repeats_the_end_of_a_burst_within_its_budget() {
 struct Greedy;
 
 impl Reinjection for Greedy {
-    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
-        flight.marked().filter(|(subflow, _)| subflow.has_room_to_repeat()).find_map(|(subflow, state)| {
+    fn next(&mut self, _now: Instant, flight: &FlightView<'_>) -> Request {
+        let mut room = flight.marked().filter(|(subflow, _)| subflow.has_room_to_repeat());
+        let copy = room.find_map(|(subflow, state)| {
             let fresh = |piece: &Piece| piece.carriers != SubflowSet::NONE && !piece.carriers.meets(state.mark);
             let piece = flight.first_piece(flight.view.data_una, flight.view.unsent_from, fresh)?;
             Some(Repeat { on: subflow.id, from: piece.from, why: Why::Redundancy })
-        })
+        });
+        copy.into()
     }
 }
 
