@@ -4,7 +4,7 @@ use crate::Reason;
 use crate::ranges::RareSet;
 
 /// Ranges of data that wait to be repeated elsewhere.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Reinjections {
     ranges: RareSet,
     /// Reason for each range, the latest last. For reports only: the oldest of very many are forgotten.

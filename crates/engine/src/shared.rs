@@ -61,10 +61,10 @@ pub(crate) struct Shared {
     pub(crate) chosen: Chosen,
     /// Echo requests and replies to be sent.
     pub(crate) echoes: VecDeque<Echo>,
-    /// Disables the fast path for arriving segments, which must make no difference.
+    /// Disables the short ways in and out, which must make no difference.
     #[cfg(test)]
     pub(crate) long_way: bool,
-    /// Segments that have taken it.
+    /// Segments that have taken the short way in.
     #[cfg(test)]
     pub(crate) short: u64,
 }
@@ -83,6 +83,16 @@ impl Shared {
                 return key;
             }
         }
+    }
+
+    /// Tells whether tests have disabled the short ways.
+    #[inline(always)]
+    pub(crate) fn takes_long_way(&self) -> bool {
+        #[cfg(test)]
+        let disabled = self.long_way;
+        #[cfg(not(test))]
+        let disabled = false;
+        disabled
     }
 
     /// Tells whether a SYN was answered without keeping its connection or subflow, and the third ACK may still come.

@@ -21,12 +21,8 @@ impl Connection {
         segment: &mut Segment,
         shared: &mut Shared,
     ) -> bool {
-        #[cfg(test)]
-        if shared.long_way {
-            return false;
-        }
         let subflow = &self.subflows[index];
-        if !matches!(self.life, Life::Multipath) || !is_ordinary(subflow, segment, now) {
+        if shared.takes_long_way() || !matches!(self.life, Life::Multipath) || !is_ordinary(subflow, segment, now) {
             return false;
         }
         let (Some(dss), Some(ack)) = (segment.options.dss, subflow.acceptable_ack(segment)) else { return false };
@@ -109,7 +105,7 @@ fn is_ordinary(subflow: &Subflow, segment: &Segment, now: Instant) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Connection;
+    use super::{Connection, Flags, Subflow};
     use crate::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile, Read, Transmit};
     use anabranch_policy::registry::{ACK_PATHS, Entry, Kind, REINJECTIONS};
     use anabranch_units::{Bytes, Duration, Instant, Seed, Stream};
@@ -122,7 +118,7 @@ mod tests {
     const CLIENT: usize = 0;
     const SERVER: usize = 1;
 
-    /// A client and a server, each twice: `hosts[1]` takes every segment the long way.
+    /// A client and a server, each twice: `hosts[1]` takes every segment the long way, in and out.
     struct Twins {
         now: Instant,
         hosts: [[Endpoint; 2]; 2],
@@ -134,9 +130,11 @@ mod tests {
         draw: Stream,
         /// Losses per segment.
         loss: f64,
-        /// Segments that took the short way.
-        short: u64,
+        taken: Taken,
     }
+
+    /// Segments of each kind by their receiver, first those that took the long way.
+    type Taken = BTreeMap<(usize, &'static str), [u64; 2]>;
 
     fn policy<T: Kind + ?Sized>(table: &'static [Entry<T>], name: &str) -> &'static Entry<T> {
         table.iter().find(|entry| entry.name == name).expect("there is such a policy")
@@ -150,10 +148,12 @@ mod tests {
             let subflows =
                 self.subflows.iter().map(|it| (it.id, it.confirmed, it.useful, &it.tx, &it.rx, &it.liveness));
             let subflows: Vec<_> = subflows.collect();
-            let sent = (out.una, out.nxt, out.edge, out.largest_window, &out.unsent, out.fin_acked, out.log.len());
-            let terms = (self.negotiated.long_dsn, self.life.mode(), &self.timers, &self.acks.prober, self.deadline());
+            let sent = (out.una, out.nxt, out.edge, out.largest_window, &out.unsent, &out.log, &out.reinject);
+            let ends = (out.held(), out.fin, out.fin_sent, out.fin_acked, out.writer_waits, out.in_order);
+            let terms = (&self.negotiated, self.life.mode(), &self.timers, &self.acks.prober, self.deadline());
             let more = (&self.receiver, &self.paths.lost_subflows, self.stats(), self.subflow_stats());
-            format!("{subflows:?} {sent:?} {terms:?} {more:?}")
+            let asked = (&self.sender.waiting, &self.sender.watchdog, self.sender.usable, &self.progress);
+            format!("{subflows:?} {sent:?} {ends:?} {terms:?} {more:?} {asked:?}")
         }
     }
 
@@ -184,9 +184,8 @@ mod tests {
             hosts[1].iter_mut().for_each(|host| host.shared.long_way = true);
             hosts.iter_mut().for_each(|twin| twin[SERVER].listen(80));
             let loss = if draw.chance(0.5) { 0.0 } else { 0.03 };
-            let (wire, read) = (BTreeMap::new(), [0; 2]);
-            let mut twins =
-                Twins { now: Instant::ZERO, hosts, wire, sent: 0, read, id: [None; 2], draw, loss, short: 0 };
+            let (wire, read, taken) = (BTreeMap::new(), [0; 2], Taken::new());
+            let mut twins = Twins { now: Instant::ZERO, hosts, wire, sent: 0, read, id: [None; 2], draw, loss, taken };
             twins.id[CLIENT] = Some(twins.both(CLIENT, |host, now| {
                 host.open(now, IpAddr::from([10, 0, 0, 1]), ([10, 1, 0, 1], 80).into()).expect("the addresses fit")
             }));
@@ -252,8 +251,24 @@ mod tests {
             }
         }
 
-        /// Plays until no data is left; returns how much each host has read.
-        fn play(mut self, mut unwritten: [u64; 2]) -> ([u64; 2], u64) {
+        /// The most remarkable thing about a segment.
+        fn kind(&self, host: usize, segment: &Segment) -> &'static str {
+            let options = &segment.options;
+            let mut subflows = self.hosts[0][host].connections.iter().filter_map(|slot| slot.connection.as_ref());
+            let next = |it: &Subflow| it.flow.dst == segment.flow.src && segment.seq == it.rx.irs + it.rx.rcv_nxt;
+            let ends = segment.flags.has(Flags::FIN) || options.dss.as_ref().is_some_and(|dss| dss.data_fin);
+            match () {
+                () if options.mptcp.is_some() || segment.flags.has(Flags::SYN) => "MPTCP options or SYN",
+                () if ends => "FIN",
+                () if !subflows.any(|it| it.subflows.iter().any(next)) => "out of order",
+                () if !segment.payload.is_empty() => "data",
+                () if !options.sack.is_empty() => "ACK with SACK",
+                () => "ACK",
+            }
+        }
+
+        /// Plays until no data is left; returns how much each host has read, and which segments went which way.
+        fn play(mut self, mut unwritten: [u64; 2]) -> ([u64; 2], Taken) {
             for host in [CLIENT, SERVER] {
                 self.settle(host, &mut unwritten);
             }
@@ -267,9 +282,10 @@ mod tests {
                 self.now = first;
                 let host = if arrival == first {
                     let (_, (host, segment)) = self.wire.pop_first().expect("it was just looked at");
-                    let before = self.hosts[0][host].shared.short;
+                    let (kind, before) = (self.kind(host, &segment), self.hosts[0][host].shared.short);
                     self.both(host, |twin, now| twin.handle_segment(now, &mut segment.clone()));
-                    self.short += self.hosts[0][host].shared.short - before;
+                    let short = self.hosts[0][host].shared.short - before;
+                    self.taken.entry((host, kind)).or_default()[short as usize] += 1;
                     host
                 } else {
                     let host = if timers[0] == first { CLIENT } else { SERVER };
@@ -278,22 +294,38 @@ mod tests {
                 };
                 self.settle(host, &mut unwritten);
             }
-            (self.read, self.short)
+            (self.read, self.taken)
         }
     }
 
     /// Over two paths, with loss or without, with timestamps or without, uploads, downloads and both at once: every
-    /// segment goes both ways in, and hosts that differ in that alone send the same segments and keep the same state.
+    /// segment goes both ways in and out, and hosts that differ in that alone send the same segments and keep the same
+    /// state. Segments of all kinds were there at both hosts, and only plain data and ACKs took the short way.
     #[test]
-    fn both_ways_in_leave_the_same_state() {
-        let mut short = 0;
+    fn both_ways_leave_the_same_state() {
+        let mut all = Taken::new();
         for seed in 0..150 {
             let mut draw = Seed(seed).stream("sizes");
             let bytes = [1 + draw.below(20_000), draw.below(20_000)];
             let (read, taken) = Twins::new(100 * seed).play(bytes);
             assert_eq!(read, [bytes[SERVER], bytes[CLIENT]], "seed {seed}");
-            short += taken;
+            for (kind, [long, short]) in taken {
+                let sum = all.entry(kind).or_default();
+                *sum = [sum[0] + long, sum[1] + short];
+            }
         }
-        assert!(short > 4000, "{short} segments took the short way");
+        for host in [CLIENT, SERVER] {
+            for (kind, some_short) in [
+                ("data", true),
+                ("ACK", true),
+                ("ACK with SACK", true),
+                ("out of order", false),
+                ("MPTCP options or SYN", false),
+                ("FIN", false),
+            ] {
+                let [long, short] = all[&(host, kind)];
+                assert!(long > 0 && long + short > 100 && (short > 100) == some_short, "{host}, {kind}: {all:?}");
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use crate::Load;
 use anabranch_units::{Bytes, Instant};
 
 /// Progress of the peer, and since when.
+#[derive(Debug)]
 pub(super) struct Progress {
     acked: u64,
     fin_acked: bool,

@@ -3,6 +3,7 @@
 use crate::Config;
 
 /// Terms of a connection.
+#[derive(Debug)]
 pub(super) struct Negotiated {
     /// DSS checksums are in use: one side requires them (RFC 8684 §3.1).
     pub(super) checksum: bool,

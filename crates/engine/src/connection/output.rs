@@ -37,6 +37,7 @@ enum Attempt {
 }
 
 /// State between decisions: the sender's obstacle, since when, and marks that live until a decision takes effect.
+#[derive(Debug)]
 pub(super) struct Waiting {
     obstacle: Obstacle,
     since: Instant,
@@ -121,7 +122,7 @@ impl Connection {
         if self.life.is_gone() || self.life.is_fast_closing() {
             return false;
         }
-        let at_rest = self.has_nothing_to_send();
+        let at_rest = !shared.takes_long_way() && self.has_nothing_to_send();
         if at_rest {
             self.only_acknowledge(now, shared);
         } else {
