@@ -204,6 +204,12 @@ mod tests {
             first
         }
 
+        fn read_all(&mut self, host: usize, id: ConnectionId) {
+            while let Ok(Read::Data(chunk)) = self.both(host, |twin, _| twin.read(id)) {
+                self.read[host] += chunk.len() as u64;
+            }
+        }
+
         /// Lets a host say and send what it has, and compares all that can be seen of it.
         fn settle(&mut self, host: usize, written: &mut [u64; 2]) {
             loop {
@@ -216,8 +222,9 @@ mod tests {
                 }
             }
             if let Some(id) = self.id[host] {
-                while let Ok(Read::Data(chunk)) = self.both(host, |twin, _| twin.read(id)) {
-                    self.read[host] += chunk.len() as u64;
+                // Now and then nothing is read for a while, and windows close.
+                if self.draw.chance(0.7) {
+                    self.read_all(host, id);
                 }
                 let chunk = Payload::from(vec![7; self.draw.below(3_000).min(written[host]) as usize]);
                 let taken = self.both(host, |twin, _| twin.write(id, &chunk).unwrap_or(0)) as u64;
@@ -293,6 +300,9 @@ mod tests {
                     host
                 };
                 self.settle(host, &mut unwritten);
+            }
+            for host in [CLIENT, SERVER] {
+                self.read_all(host, self.id[host].expect("both have begun"));
             }
             (self.read, self.taken)
         }
