@@ -4,8 +4,8 @@
 mod common;
 
 use anabranch_engine::{Config, Event, LocalAddress};
-use anabranch_units::{AddressId, Duration, SubflowSeq, add_addr_hmac};
-use anabranch_wire::{AddAddr, Flags, MpCapable, MpOption, RemoveAddr, ResetReason, Segment, Timestamps};
+use anabranch_units::{AddressId, Duration, Nonce, SubflowSeq, add_addr_hmac, join_hmac};
+use anabranch_wire::{AddAddr, Flags, JoinSynAck, MpCapable, MpOption, RemoveAddr, ResetReason, Segment, Timestamps};
 use common::puppet::{KEY, Line, Puppet, handshake, reason};
 use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use std::net::{IpAddr, SocketAddr};
@@ -264,6 +264,36 @@ fn a_subflow_that_answers_the_keepalive_stays() {
     let map = puppet.map(1, 10, 10);
     puppet.data(second, 1, &PATTERN[10..20], Some(map));
     assert!(puppet.read == PATTERN[..20]);
+}
+
+/// §3.4.2: a segment withdraws an address to which a join is under way, one that began before the segment's own subflow.
+/// The join ends, and the rest of the segment counts: its data, its DATA_ACK.
+#[test]
+fn a_join_that_is_given_up_costs_nothing_of_the_segment_that_says_so() {
+    let (mut puppet, line) = connected();
+    let (pending, good) = (add(&puppet, 2, server_ip(1), None), add(&puppet, 3, server_ip(2), None));
+    announce(&mut puppet, line, pending);
+    let mut out = announce(&mut puppet, line, good);
+    out.retain(|s| s.flags == Flags::SYN && s.flow.destination().ip() == server_ip(2));
+    puppet.out = out;
+    let join = puppet.out[0].options.mptcp().iter().find_map(|option| match option {
+        MpOption::JoinSyn(join) => Some(*join),
+        _ => None,
+    });
+    let hmac = join_hmac(KEY, puppet.theirs.unwrap(), Nonce(77), join.unwrap().nonce).first_8();
+    let answer = JoinSynAck { backup: false, address: AddressId(3), hmac, nonce: Nonce(77) };
+    let second = puppet.answer(MpOption::JoinSynAck(answer));
+    puppet.confirm(second, 1, 0);
+    let stats = |puppet: &Puppet| puppet.host.subflow_stats(puppet.id.unwrap());
+    assert_eq!(stats(&puppet).iter().map(|it| it.established).collect::<Vec<_>>(), [true, false, true]);
+    let map = puppet.map(1, 0, 10);
+    puppet.send(second.ack(1), |s| {
+        s.payload = PATTERN[..10].to_vec().into();
+        s.options.dss = Some(map);
+        s.options.push_mptcp(MpOption::RemoveAddr(RemoveAddr { ids: vec![AddressId(2)] }));
+    });
+    assert_eq!(stats(&puppet).iter().filter(|it| it.established).count(), 2);
+    assert!(puppet.read == PATTERN[..10], "{} bytes", puppet.read.len());
 }
 
 /// §3.4.2: unknown identifiers are silently ignored, also in a list with known ones; the last subflow stays.

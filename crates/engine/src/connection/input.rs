@@ -30,14 +30,17 @@ impl Connection {
     }
 
     /// The same for any segment.
-    fn handle_general(&mut self, now: Instant, index: usize, segment: &mut Segment, shared: &mut Shared) {
+    fn handle_general(&mut self, now: Instant, mut index: usize, segment: &mut Segment, shared: &mut Shared) {
         match self.subflows[index].state {
             State::SynSent => return self.on_syn_sent(now, index, segment, shared),
             State::SynReceived => {
                 let id = self.subflows[index].id;
-                if !self.on_syn_received(now, index, segment, shared) || self.subflows.position(id) != Some(index) {
+                if !self.on_syn_received(now, index, segment, shared) {
                     return;
                 }
+                // Others may be gone that stood before it.
+                let Some(now_at) = self.subflows.position(id) else { return };
+                index = now_at;
             }
             State::Confirming | State::Established => {}
         }
@@ -65,7 +68,7 @@ impl Connection {
     fn handle_content(
         &mut self,
         now: Instant,
-        index: usize,
+        mut index: usize,
         (start, ack): (u64, u64),
         segment: &mut Segment,
         shared: &mut Shared,
@@ -81,10 +84,12 @@ impl Connection {
         }
         if segment.options.mptcp.is_some() {
             self.handle_options(now, index, segment, shared);
-            let ending = self.life.is_gone() || self.life.is_fast_closing();
-            if ending || self.subflows.position(id) != Some(index) {
+            if self.life.is_gone() || self.life.is_fast_closing() {
                 return;
             }
+            // REMOVE_ADDR may have ended joins that stood before it.
+            let Some(now_at) = self.subflows.position(id) else { return };
+            index = now_at;
         }
         if !self.check_negotiation(now, index, segment, ack, shared) {
             return;

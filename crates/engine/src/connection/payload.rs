@@ -48,7 +48,7 @@ impl Connection {
         if !payload.is_empty() && !self.consume(now, index, payload, own_map, shared) {
             return;
         }
-        if had_holes && !self.consume_held(now, index, id, shared) {
+        if had_holes && !self.consume_held(now, id, shared) {
             return;
         }
         if let Some(index) = self.subflows.position(id) {
@@ -99,8 +99,8 @@ impl Connection {
     }
 
     /// Hands on what waited behind a hole that is filled now. False if the subflow is gone.
-    fn consume_held(&mut self, now: Instant, index: usize, id: SubflowId, shared: &mut Shared) -> bool {
-        while self.subflows.position(id) == Some(index) {
+    fn consume_held(&mut self, now: Instant, id: SubflowId, shared: &mut Shared) -> bool {
+        while let Some(index) = self.subflows.position(id) {
             let rx = &mut self.subflows[index].rx;
             let Some((_, chunk)) = rx.ofo.pop(rx.rcv_nxt) else { break };
             if self.life.mode() == Mode::Plain {
