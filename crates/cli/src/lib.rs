@@ -36,6 +36,7 @@ mod run;
 mod schema;
 mod script;
 mod serve;
+mod setting_options;
 mod study;
 mod sweep;
 mod testbed;

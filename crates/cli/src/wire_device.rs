@@ -6,6 +6,7 @@ use anabranch_engine::Config;
 use anabranch_host::addresses::{Borrowed, Loan, Pool};
 use anabranch_host::{Driver, Interface, Translated, Tun, hide_memory, pass_on_net_admin};
 use std::net::{IpAddr, UdpSocket};
+use std::ops::RangeInclusive;
 
 /// An engine that only needs to be run.
 pub struct Prepared {
@@ -20,6 +21,8 @@ pub struct Prepared {
 
 /// Packets that may wait for us on the device; its default of 500 is a hidden drop-tail queue.
 const QUEUE: u32 = 10_000;
+/// Ports for connections that are opened from borrowed addresses, unless others are given.
+const BORROWED_PORTS: RangeInclusive<u16> = 61_000..=65_535;
 /// IPv4 and TCP headers without options.
 const HEADERS: u32 = 40;
 
@@ -80,15 +83,22 @@ pub fn prepare(
         Diverted::Opening(most) => {
             // Borrowed connections share the machine's addresses with its own sockets: only ports of this range are
             // diverted, and one is taken for each connection.
-            let many = u32::from(wire.ports.end() - wire.ports.start()) + 1;
+            let ports = config.ports.get_or_insert(BORROWED_PORTS).clone();
+            if *ports.start() < 1024 {
+                return Err(Failure::Refused(miette::miette!(
+                    help = "accepted: ports from 1024 upwards, such as --ports 61000-65535",
+                    "--ports begins at {}, among the ports of the machine's own services",
+                    ports.start()
+                )));
+            }
+            let many = u32::from(ports.end() - ports.start()) + 1;
             if many < most {
                 return Err(Failure::Refused(miette::miette!(
                     help = "fewer --max-connections, or more --ports",
                     "every connection takes a port, and there are {many}"
                 )));
             }
-            config.ports = Some(wire.ports.clone());
-            wire.ports.clone()
+            ports
         }
     };
     let pool = Pool { v4: wire.inner, v6: wire.inner6 };

@@ -3,6 +3,7 @@
 use crate::args::What;
 use crate::completion::Names;
 use crate::failure::Failure;
+use crate::setting_options::SettingOptions;
 use anabranch_engine::{Config, LocalAddress, Policies, Profile};
 use anabranch_host::{Interface, Tun};
 use anabranch_policy::Catalogue;
@@ -11,7 +12,6 @@ use anabranch_units::{Bytes, Duration, nearest, quantity};
 use clap::Args as ClapArgs;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
-use std::ops::RangeInclusive;
 
 /// Settings of the engine.
 #[derive(ClapArgs, Clone, Debug)]
@@ -29,10 +29,6 @@ pub struct WireOptions {
     /// ACK-path policy: chooses the path of an ACK (`anabranch list ack-paths`).
     #[arg(long, value_name = "NAME[:…]", default_value = Policies::ACK_PATH, add = Names::one(What::AckPaths))]
     pub ack_path: String,
-    /// Accept ACKs that come by another subflow's path, as the peer's --ack-path may send them; both ends must. Implied
-    /// by an --ack-path other than own.
-    #[arg(long)]
-    pub ack_rewrite: bool,
     /// Reinjection policy: repeats bytes in flight elsewhere (`anabranch list reinjection`); the profile's unless
     /// given.
     #[arg(long, value_name = "NAME[:…]", add = Names::one(What::Reinjection))]
@@ -44,45 +40,21 @@ pub struct WireOptions {
     /// Stack that its TCP resembles (`anabranch list profiles`).
     #[arg(long, value_name = "NAME", default_value = Profile::DEFAULT, add = Names::one(What::Profiles))]
     pub profile: String,
-    /// Require DSS checksums.
-    #[arg(long)]
-    pub checksum: bool,
-    /// Speak plain TCP only.
-    #[arg(long)]
-    pub no_multipath: bool,
-    /// Limit of subflows per connection, 1 to 16.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=16))]
-    pub max_subflows: u8,
-    /// Bytes written and not acknowledged, for each connection; 6MiB unless given, and not less than --receive-buffer.
-    /// A peer whose receive buffer is larger cannot be kept busy (RFC 8684 §3.3.5).
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub send_buffer: Option<Bytes>,
-    /// Bytes received and not read, for each connection; the largest window it offers.
-    #[arg(long, value_name = "SIZE", default_value = "6MiB", value_parser = size)]
-    pub receive_buffer: Bytes,
     /// The TUN device: one that is there, or the name for a new one; `%d` becomes a number.
     #[arg(long, value_name = "NAME", default_value = "anabranch%d")]
     pub tun: String,
     /// Disable offload of segmentation and checksums: every packet is whole, as on a wire.
     #[arg(long)]
     pub no_offload: bool,
-    /// The engine's ports for connections that it opens from borrowed addresses.
-    #[arg(long, value_name = "A-B", default_value = "61000-65535", value_parser = ports)]
-    pub ports: RangeInclusive<u16>,
     /// Network of the addresses that stand for borrowed ones on the device: an IPv4 /24, named by its first address.
     #[arg(long, value_name = "ADDR", default_value = "198.18.151.0")]
     pub inner: std::net::Ipv4Addr,
     /// The same for IPv6: a /64, named by its first address.
     #[arg(long, value_name = "ADDR", default_value = "fdab:7261:6e63:6800::")]
     pub inner6: std::net::Ipv6Addr,
-}
-
-fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
-    let pair = text.split_once('-').and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
-    match pair {
-        Some((first, last)) if 1024 <= first && first <= last => Ok(first..=last),
-        _ => Err("accepted: two ports with a hyphen between, from 1024 upwards, such as 61000-65535".to_owned()),
-    }
+    /// Settings of the engine's table.
+    #[command(flatten)]
+    pub settings: SettingOptions,
 }
 
 /// Timeouts in a row of full-sized segments, while smaller ones get through (RFC 8899 §4.3 has three probes).
@@ -119,18 +91,19 @@ impl WireOptions {
             first_path: first_path_is,
         };
         let locals = addresses.iter().map(|ip| LocalAddress { ip: *ip, backup: false }).collect();
-        let config = Config {
-            multipath: !self.no_multipath,
-            max_subflows: usize::from(self.max_subflows),
-            checksum: self.checksum,
-            send_buffer: self.send_buffer.unwrap_or(Config::BUFFER.max(self.receive_buffer)),
-            receive_buffer: self.receive_buffer,
+        let mut config = Config {
             // Routers that drop what is too big and do not say so are found out.
             black_hole_timeouts: Some(BLACK_HOLE_TIMEOUTS),
-            ack_rewrite: self.ack_rewrite || chosen.ack_path.name != Policies::ACK_PATH,
+            ack_rewrite: chosen.ack_path.name != Policies::ACK_PATH,
             policies: Policies { scheduler, congestion, receive_window, ack_path, reinjection, first_path },
             ..Config::new(profile, locals)
         };
+        self.settings.apply(&mut config);
+        if !self.settings.gives("send-buffer") {
+            // A smaller one could never fill the other host's receive buffer, if that is like ours (RFC 8684 §3.3.5).
+            config.send_buffer = config.send_buffer.max(config.receive_buffer);
+        }
+        config.check().map_err(|error| Failure::Refused(miette::miette!("the engine's settings: {error}")))?;
         Ok((config, chosen))
     }
 

@@ -181,7 +181,7 @@ fn fetch_from_serve_over_ipv4_and_ipv6_with_every_option() {
     let directory = tempfile::tempdir().unwrap();
     let events = directory.path().join("events");
     let policies = ["--scheduler", "ecf:beta=0.5", "--congestion", "olia", "--ack-path", "data-ack-fast"];
-    let more = ["--window", "even", "--reinjection", "none", "--profile", "rfc", "--checksum"];
+    let more = ["--window", "even", "--reinjection", "none", "--profile", "rfc", "--dss-checksum"];
     let server = serve(&namespace, &[&policies[..], &more[..], &["--events", text(&events)]].concat());
     for url in ["http://10.78.0.1/bytes/3MiB", "http://[fd78::1]/bytes/3MiB"] {
         let from = "10.78.1.2,10.78.2.2,fd78::1:2,fd78::2:2";

@@ -75,9 +75,8 @@ pub struct Config {
     /// differ only in fields that segmentation offload can set (see `connection/burst.rs`), and pacing releases as much
     /// at once. `None` for one mapping per segment.
     pub burst: Option<Bytes>,
-    /// Ask a peer that is silent whether it is still there; `None` never does, and an idle connection lasts as long as
-    /// both ends.
-    pub keepalive: Option<Keepalive>,
+    /// Probes of a peer that is silent.
+    pub keepalive: Keepalive,
     /// A connection whose data is not acknowledged for so long is given up (RFC 5482, Linux `TCP_USER_TIMEOUT`); `None`
     /// leaves that to the retransmission timeouts, which take a quarter of an hour and more.
     pub user_timeout: Option<Duration>,
@@ -99,18 +98,19 @@ pub struct Config {
 /// Times at which a silent peer is probed (RFC 9293 §3.8.4), on each subflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Keepalive {
-    /// Time without a segment before the first probe.
-    pub idle: Duration,
+    /// Time without a segment before the first probe; `None` never probes, and an idle connection lasts as long as both
+    /// ends.
+    pub idle: Option<Duration>,
     /// Time without an answer before the next probe.
     pub interval: Duration,
-    /// Questions without an answer after which the subflow is given up.
+    /// Probes without an answer after which the subflow is given up.
     pub probes: u32,
 }
 
 impl Default for Keepalive {
-    /// RFC 9293's and Linux's: after two hours, nine times at 75 s.
+    /// Never; once `idle` is set, nine times at 75 s as Linux does.
     fn default() -> Self {
-        Keepalive { idle: Duration::from_secs(7200), interval: Duration::from_secs(75), probes: 9 }
+        Keepalive { idle: None, interval: Duration::from_secs(75), probes: 9 }
     }
 }
 
@@ -204,7 +204,7 @@ impl Config {
             ack_rewrite: false,
             ack_caution: true,
             burst: None,
-            keepalive: None,
+            keepalive: Keepalive::default(),
             user_timeout: None,
             mptcp_blackhole: Some(Duration::from_secs(3600)),
             black_hole_timeouts: None,
@@ -254,7 +254,7 @@ impl Config {
             return Err(ConfigError::Burst);
         }
         match self.keepalive {
-            Some(Keepalive { idle, interval, .. }) if idle.is_zero() || interval.is_zero() => {
+            Keepalive { idle: Some(idle), interval, .. } if idle.is_zero() || interval.is_zero() => {
                 Err(ConfigError::Keepalive)
             }
             _ => Ok(()),

@@ -140,8 +140,8 @@ fn settings_that_cannot_be_are_refused() {
     assert_eq!(refused(&|it| it.ports = Some(0..=5)), ConfigError::Ports(0..=5));
     assert_eq!(refused(&|it| it.send_buffer = Bytes::ZERO), ConfigError::Buffer("send_buffer"));
     assert_eq!(refused(&|it| it.burst = Some(Bytes::ZERO)), ConfigError::Burst);
-    let restless = Keepalive { idle: Duration::ZERO, ..Keepalive::default() };
-    assert_eq!(refused(&|it| it.keepalive = Some(restless)), ConfigError::Keepalive);
+    let restless = Keepalive { idle: Some(Duration::ZERO), ..Keepalive::default() };
+    assert_eq!(refused(&|it| it.keepalive = restless), ConfigError::Keepalive);
     let text = refused(&|it| it.max_subflows = 64).to_string();
     assert_eq!(text, "`max_subflows` is 64: a connection has from 1 to 16");
 }

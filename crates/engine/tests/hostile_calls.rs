@@ -191,7 +191,8 @@ fn config(end: u8, it: &Settings) -> Config {
     config.burst = keep.then_some(Bytes::new(it.sizes[3]));
     (config.rejoin, config.close_timeout) = (Some(it.spans[3]), it.spans[4]);
     config.user_timeout = small.then_some(it.spans[5]);
-    config.keepalive = keep.then_some(Keepalive { idle: it.spans[3], interval: it.spans[4], probes: count(4) });
+    let idle = keep.then_some(it.spans[3]);
+    config.keepalive = Keepalive { idle, interval: it.spans[4], probes: count(4) };
     config.fast_close = if tune { FastClose::Ack } else { FastClose::Rst };
     config.black_hole_timeouts = small.then(|| count(3));
     config.resets_per_second = keep.then(|| count(2));

@@ -10,7 +10,8 @@ use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-const KEEPALIVE: Keepalive = Keepalive { idle: Duration::from_secs(60), interval: Duration::from_secs(10), probes: 3 };
+const KEEPALIVE: Keepalive =
+    Keepalive { idle: Some(Duration::from_secs(60)), interval: Duration::from_secs(10), probes: 3 };
 
 fn pair(paths: u8, set: impl Fn(Config) -> Config) -> Pair {
     let mut pair = Pair::with(set(config((0..paths).map(client_ip))), set(config([server_ip(0)])));
@@ -28,7 +29,7 @@ fn ended(pair: &Pair, host: usize) -> Option<Ended> {
 /// With keepalives an idle connection costs a probe a minute and lives; without, nothing at all.
 #[test]
 fn an_idle_peer_that_answers_is_kept() {
-    for keepalive in [None, Some(KEEPALIVE)] {
+    for keepalive in [Keepalive::default(), KEEPALIVE] {
         let mut pair = pair(2, |config| Config { keepalive, ..config });
         let count = Rc::new(RefCell::new(0));
         let seen = Rc::clone(&count);
@@ -39,7 +40,7 @@ fn an_idle_peer_that_answers_is_kept() {
         pair.run(Duration::from_secs(3600));
         let sent = *count.borrow();
         // About sixty on each of two subflows, questions and answers.
-        assert!(if keepalive.is_none() { sent == 0 } else { (100..300).contains(&sent) }, "{sent}");
+        assert!(if keepalive.idle.is_none() { sent == 0 } else { (100..300).contains(&sent) }, "{sent}");
         pair.write(SERVER, b"still here");
         pair.run(Duration::from_secs(1));
         assert_eq!(pair.read[CLIENT], b"still here");
@@ -50,7 +51,7 @@ fn an_idle_peer_that_answers_is_kept() {
 #[test]
 fn an_idle_peer_that_vanished_is_found_out() {
     for paths in [1, 2] {
-        let mut pair = pair(paths, |config| Config { keepalive: Some(KEEPALIVE), ..config });
+        let mut pair = pair(paths, |config| Config { keepalive: KEEPALIVE, ..config });
         pair.rule = Box::new(|_, _| false);
         // 60 s, and three times 10 s until the third has gone unanswered.
         pair.run(Duration::from_secs(88));
@@ -66,7 +67,7 @@ fn an_idle_peer_that_vanished_is_found_out() {
 #[test]
 fn a_peer_that_vanishes_from_a_half_closed_connection_is_found_out() {
     for multipath in [false, true] {
-        let mut pair = pair(1, |config| Config { keepalive: Some(KEEPALIVE), multipath, ..config });
+        let mut pair = pair(1, |config| Config { keepalive: KEEPALIVE, multipath, ..config });
         pair.shutdown(CLIENT);
         pair.run(Duration::from_secs(1));
         assert!(pair.has(SERVER, |event| *event == Event::PeerFinished));
@@ -82,7 +83,7 @@ fn a_peer_that_vanishes_from_a_half_closed_connection_is_found_out() {
 /// One path of two dies in silence: its subflow goes, the connection stays.
 #[test]
 fn a_silent_path_is_given_up_alone() {
-    let mut pair = pair(2, |config| Config { keepalive: Some(KEEPALIVE), rejoin: None, ..config });
+    let mut pair = pair(2, |config| Config { keepalive: KEEPALIVE, rejoin: None, ..config });
     pair.rule = Box::new(|_, segment| segment.flow.src != client_ip(1) && segment.flow.dst != client_ip(1));
     pair.run(Duration::from_secs(600));
     let alive = pair.hosts[SERVER].subflow_stats(pair.id[SERVER].unwrap());

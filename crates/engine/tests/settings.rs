@@ -12,13 +12,14 @@ use std::path::Path;
 const HEAD: &str = "# Settings of a host
 
 Look up a setting of a host here: its meaning, what it accepts, and its names in scenarios, scripts and Linux. This
-file is made from `crates/engine/src/settings.rs` (`BLESS=1 cargo test -p anabranch-engine --test settings`). A
+file is made from `crates/engine/src/settings/table.rs` (`BLESS=1 cargo test -p anabranch-engine --test settings`). A
 scenario has them in `[host]` (both hosts), `[client]` or `[server]`, beside `profile`, the policies
 ([`policies.md`](policies.md)), `receive-buffer` and `addresses`; `--set host.KEY=VALUE` overrides one. A script has
 them in its `host` statement ([`scripts.md`](scripts.md)), with `on` and `off` for true and false and numbers of bytes
-for sizes. A testbed sets the kernel's counterpart ([`testbed.md`](testbed.md)). The defaults are those of the profile
-`anabranch`; [`stacks.md`](stacks.md) has the other profiles. Scripts begin from the profile `linux` without `tsq`,
-`delayed-ack`, `tlp` and `timestamps`, and without `announce` and `rejoin`.
+for sizes. `anabranch serve`, `fetch` and `proxy` have an option for each, called like the key, or like the name in
+scripts with hyphens. A testbed sets the kernel's counterpart ([`testbed.md`](testbed.md)). The defaults are those of
+the profile `anabranch`; [`stacks.md`](stacks.md) has the other profiles. Scripts begin from the profile `linux`
+without `tsq`, `delayed-ack`, `tlp` and `timestamps`, and without `announce` and `rejoin`.
 
 | key | meaning | accepted | default | in scripts | kernel |
 |---|---|---|---|---|---|
@@ -35,16 +36,15 @@ fn size(size: Bytes) -> String {
 }
 
 fn row(setting: &Setting, defaults: &Config) -> String {
-    let key = if setting.in_scripts_only { "–".to_owned() } else { format!("`{}`", setting.name) };
+    let key = if setting.not_in_scenarios { "–".to_owned() } else { format!("`{}`", setting.name) };
     let default = match setting.value(defaults) {
-        None => "none".to_owned(),
-        Some(Value::Size(bytes)) => size(bytes),
-        Some(value) => value.to_string(),
+        Value::Size(bytes) => size(bytes),
+        value => value.to_string(),
     };
     let kernel = match setting.kernel {
         None => "–".to_owned(),
         Some(Kernel::Other(words)) => words.to_owned(),
-        Some(Kernel::Switch(key, _) | Kernel::Number(key) | Kernel::Time(key, _)) => format!("`{key}`"),
+        Some(kernel) => format!("`{}`", kernel.parameter().unwrap()),
     };
     let (script, accepted, about) = (setting.script(), cell(&setting.accepted()), cell(setting.about));
     format!("| {key} | {about} | {accepted} | {default} | `{script}` | {kernel} |\n")
@@ -103,9 +103,9 @@ fn the_values_of_profiles_are_accepted() {
         let config = Config::new(profile, Vec::new());
         let mut again = Config::new(Profile { name: config.profile.name, ..Profile::rfc() }, Vec::new());
         for setting in SETTINGS {
-            let Some(value) = setting.value(&config) else { continue };
+            let value = setting.value(&config);
             setting.put(&mut again, value).unwrap_or_else(|error| panic!("{}: {error}", setting.name));
-            assert_eq!(setting.value(&again), Some(value), "{}", setting.name);
+            assert_eq!(setting.value(&again), value, "{}", setting.name);
         }
         let policies =
             |profile: &Profile| Profile { scheduler: "", reinjection: "", first_path: "", ..profile.clone() };
@@ -117,18 +117,18 @@ fn the_values_of_profiles_are_accepted() {
 #[test]
 fn ranges_fit_into_their_fields() {
     for setting in SETTINGS {
-        let Domain::Number(_, min, max) = setting.domain else { continue };
+        let (Domain::Number(_, min, max) | Domain::NumberOrOff(_, min, max)) = setting.domain else { continue };
         let mut config = Config::new(Profile::linux(), Vec::new());
         for number in [min, max] {
             setting.put(&mut config, Value::Number(number)).unwrap();
-            assert_eq!(setting.value(&config), Some(Value::Number(number)), "{}", setting.name);
+            assert_eq!(setting.value(&config), Value::Number(number), "{}", setting.name);
         }
         for number in [min - 1, max + 1] {
             let error = setting.put(&mut config, Value::Number(number)).unwrap_err();
             assert_eq!(error.problem, format!("`{}` is {number}", setting.name));
             assert_eq!(error.accepted, setting.accepted());
         }
-        assert_eq!(setting.value(&config), Some(Value::Number(max)), "a refused value changes nothing");
+        assert_eq!(setting.value(&config), Value::Number(max), "a refused value changes nothing");
     }
 }
 
@@ -138,9 +138,13 @@ fn values_of_another_kind_are_refused() {
     let values = |setting: &Setting| {
         [
             Value::Flag(true),
-            Value::Number(if let Domain::Number(_, min, _) = setting.domain { min } else { 3 }),
+            Value::Number(match setting.domain {
+                Domain::Number(_, min, _) | Domain::NumberOrOff(_, min, _) => min,
+                _ => 3,
+            }),
             Value::Size(Bytes::new(5)),
             Value::Time(Duration::from_secs(1)),
+            Value::Ports(5, 5),
             Value::Off,
             Value::Word("nothing"),
         ]
@@ -148,12 +152,35 @@ fn values_of_another_kind_are_refused() {
     for setting in SETTINGS {
         let taken = values(setting).into_iter().filter(|value| setting.put(&mut config, *value).is_ok()).count();
         let kinds = match setting.domain {
-            Domain::TimeOrOff(_) => 2,
+            _ if setting.can_be_off() => 2,
             Domain::Choice(_) => 0,
             _ => 1,
         };
         assert_eq!(taken, kinds, "{}", setting.name);
     }
+}
+
+/// A value is read as it is displayed, whatever its kind; what cannot be is refused with what could be.
+#[test]
+fn values_are_read_as_they_are_displayed() {
+    let config = Config::new(Profile::linux(), Vec::new());
+    for setting in SETTINGS {
+        let value = setting.value(&config);
+        assert_eq!(setting.parse(&value.to_string()), Ok(value), "{}", setting.name);
+        assert_eq!(setting.parse("false").is_ok(), setting.can_be_off() || matches!(setting.domain, Domain::Flag(_)));
+    }
+    let read = |name: &str, text: &str| {
+        let setting = SETTINGS.iter().find(|setting| setting.name == name).unwrap();
+        setting.parse(text).map_err(|error| error.to_string())
+    };
+    assert_eq!(read("ports", "61000-65535"), Ok(Value::Ports(61_000, 65_535)));
+    assert_eq!(read("send-buffer", "64KiB"), Ok(Value::Size(Bytes::new(65_536))));
+    for ports in ["5", "9-5", "0-5", "1-65536", "5-"] {
+        let refused = format!("`ports` is {ports}; accepted: ports such as 61000-65535, or false");
+        assert_eq!(read("ports", ports), Err(refused));
+    }
+    assert_eq!(read("mss", "63"), Err("`mss` is 63; accepted: 64 to 65495 bytes".to_owned()));
+    assert_eq!(read("sack", "maybe"), Err("`sack` is maybe; accepted: true or false".to_owned()));
 }
 
 #[test]
@@ -168,6 +195,7 @@ fn kernel_parameters_are_in_the_units_of_the_kernel() {
     assert_eq!(text("min-rto", ms(200)), found("net.ipv4.tcp_rto_min_us", "200000"));
     assert_eq!(text("max-rto", ms(60_000)), found("net.ipv4.tcp_rto_max_ms", "60000"));
     assert_eq!(text("syn-retries", Value::Number(3)), found("net.ipv4.tcp_syn_retries", "3"));
+    assert_eq!(text("mptcp-blackhole", Value::Off), found("net.mptcp.blackhole_timeout", "0"));
     assert_eq!(text("mss", Value::Number(1400)), None);
     assert_eq!(text("nagle", Value::Flag(true)), None);
 }
@@ -183,17 +211,11 @@ const NOT_SETTINGS: &[&str] = &[
     "first_path",
     "loss_oracle",
     "reports_departures",
-    "ports",
-    "burst",
-    "keepalive",
-    "user_timeout",
-    "mptcp_blackhole",
-    "black_hole_timeouts",
 ];
 
 #[test]
 fn every_field_is_described() {
-    let table = include_str!("../src/settings.rs");
+    let table = include_str!("../src/settings/table.rs");
     for (source, name, prefix) in [
         (include_str!("../src/config.rs"), "Config", "c."),
         (include_str!("../src/profile.rs"), "Profile", "c.profile."),
@@ -208,7 +230,7 @@ fn every_field_is_described() {
             let found = table.match_indices(&accessed).any(|(at, _)| {
                 !table[at + accessed.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
             });
-            assert!(found, "`{name}::{field}` needs a line in SETTINGS of settings.rs");
+            assert!(found, "`{name}::{field}` needs a line in SETTINGS of settings/table.rs");
         }
     }
 }

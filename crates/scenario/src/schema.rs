@@ -16,7 +16,7 @@ pub fn schema(catalogue: &Catalogue) -> String {
 fn with_settings(catalogue: &Catalogue, settings: &[Setting]) -> String {
     let mut generator = SchemaGenerator::default();
     let settings: Vec<(&str, Value)> = (settings.iter())
-        .filter(|setting| !setting.in_scripts_only)
+        .filter(|setting| !setting.not_in_scenarios)
         .map(|setting| (setting.name, property(setting, &mut generator)))
         .collect();
     let mut schema = generator.into_root_schema_for::<File>().to_value();
@@ -45,6 +45,18 @@ fn property(setting: &Setting, generator: &mut SchemaGenerator) -> Value {
     let mut property = match setting.domain {
         Domain::Flag(_) => generator.subschema_for::<Option<bool>>().to_value(),
         Domain::Number(_, min, max) => json!({ "type": ["integer", "null"], "minimum": min, "maximum": max }),
+        Domain::NumberOrOff(_, min, max) => json!({ "anyOf": [
+            { "type": ["integer", "null"], "minimum": min, "maximum": max },
+            { "type": "boolean", "const": false },
+        ] }),
+        Domain::SizeOrOff(_) => {
+            let size = generator.subschema_for::<Option<Unit<Bytes>>>().to_value();
+            json!({ "anyOf": [size, { "type": "boolean", "const": false }] })
+        }
+        Domain::Ports(_) => json!({ "anyOf": [
+            { "type": ["string", "null"], "pattern": r"^[0-9]+-[0-9]+$" },
+            { "type": "boolean", "const": false },
+        ] }),
         Domain::Size(_) => generator.subschema_for::<Option<Unit<Bytes>>>().to_value(),
         Domain::Time(_) => generator.subschema_for::<Option<Unit<Duration>>>().to_value(),
         Domain::TimeOrOff(_) => generator.subschema_for::<Option<OrOff>>().to_value(),
@@ -211,9 +223,9 @@ mod tests {
 
     #[test]
     fn a_new_setting_is_found() {
-        let new = |in_scripts_only| {
+        let new = |not_in_scenarios| {
             let setting = Setting::new("dummy", "Does nothing.", Domain::Number(|c| &mut c.max_subflows, 3, 5));
-            if in_scripts_only { setting.in_scripts_only() } else { setting }
+            if not_in_scenarios { setting.not_in_scenarios() } else { setting }
         };
         let property = |setting| {
             let text = with_settings(&Catalogue::default(), &[setting]);
@@ -232,6 +244,6 @@ mod tests {
         let schema: Value = serde_json::from_str(&with_settings(&Catalogue::default(), &[])).unwrap();
         let fields: Vec<&String> = schema["$defs"]["HostTable"]["properties"].as_object().unwrap().keys().collect();
         assert_eq!(fields, HostTable::KEYS);
-        assert!(SETTINGS.iter().all(|it| it.in_scripts_only || !HostTable::KEYS.contains(&it.name)));
+        assert!(SETTINGS.iter().all(|it| it.not_in_scenarios || !HostTable::KEYS.contains(&it.name)));
     }
 }

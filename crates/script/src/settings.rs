@@ -98,7 +98,7 @@ impl Settings {
                     return Err(refuse(&suggest(name, accepted)));
                 };
                 let value = read(setting, text).map_err(|accepted| refuse(&accepted))?;
-                setting.put(config, value).map_err(|error| refuse(&error.accepted))?;
+                setting.put(config, value).map_err(|_| refuse(&accepted(setting)))?;
                 if setting.name == "delayed-ack" {
                     // The first segments would be acknowledged at once all the same.
                     config.profile.quick_acks = 0;
@@ -150,23 +150,29 @@ impl Settings {
 
 /// Reads the value of a setting. The error says what is accepted.
 fn read(setting: &Setting, text: &str) -> Result<Value, String> {
-    let off = || (text == "off").then_some(Value::Off);
-    let time = || value::duration(text).map(Value::Time);
+    if setting.can_be_off() && text == "off" {
+        return Ok(Value::Off);
+    }
     let number = || value::number(text).and_then(|number| i64::try_from(number).ok());
-    let (value, accepted) = match setting.domain {
-        Domain::Flag(_) => (value::switch(text).map(Value::Flag), "on or off".to_owned()),
-        Domain::Number(..) => (number().map(Value::Number), setting.accepted()),
-        Domain::Size(_) => {
-            let size = number().and_then(|number| u64::try_from(number).ok()).map(Bytes::new);
-            (size.map(Value::Size), "a number of bytes such as 64k".to_owned())
+    let value = match setting.domain {
+        Domain::Flag(_) => value::switch(text).map(Value::Flag),
+        Domain::Number(..) | Domain::NumberOrOff(..) => number().map(Value::Number),
+        Domain::Size(_) | Domain::SizeOrOff(_) => {
+            number().and_then(|number| u64::try_from(number).ok()).map(|size| Value::Size(Bytes::new(size)))
         }
-        Domain::Time(_) => (time(), "a time such as 40ms".to_owned()),
-        Domain::TimeOrOff(_) => (off().or_else(time), "a time such as 40ms, or off".to_owned()),
-        Domain::Choice(words) => {
-            (words.iter().find(|word| word.name == text).map(|word| Value::Word(word.name)), setting.accepted())
-        }
+        Domain::Time(_) | Domain::TimeOrOff(_) => value::duration(text).map(Value::Time),
+        Domain::Ports(_) => setting.parse(text).ok(),
+        Domain::Choice(words) => words.iter().find(|word| word.name == text).map(|word| Value::Word(word.name)),
     };
-    value.ok_or(accepted)
+    value.ok_or_else(|| accepted(setting))
+}
+
+/// Returns the accepted values in words, as scripts write them.
+fn accepted(setting: &Setting) -> String {
+    match setting.domain {
+        Domain::Flag(_) => "on or off".to_owned(),
+        _ => setting.accepted().replace("or false", "or off"),
+    }
 }
 
 fn addresses(text: &str, backup: bool) -> Option<Vec<LocalAddress>> {

@@ -45,10 +45,8 @@ fn a_client_that_waits_for_a_server_that_has_forgotten_needs_keepalives() {
     // Nothing is under way when the server forgets, and nothing will be.
     let (down, up) = (Bytes::new(1000), Bytes::new(1000));
     spec.workloads = vec![Workload::Exchange { down, up, start: Duration::ZERO, pause: ms(5000) }];
-    for (keepalive, quiet) in
-        [(None, false), (Some(Keepalive { idle: Duration::from_secs(30), ..Keepalive::default() }), true)]
-    {
-        spec.client.config.keepalive = keepalive;
+    for (idle, quiet) in [(None, false), (Some(Duration::from_secs(30)), true)] {
+        spec.client.config.keepalive = Keepalive { idle, ..Keepalive::default() };
         let outcome = run(&spec).unwrap();
         assert!(!outcome.finished);
         assert_eq!(outcome.quiet, quiet);

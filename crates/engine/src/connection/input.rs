@@ -23,7 +23,7 @@ impl Connection {
             #[cfg(test)]
             (shared.short += 1);
             // A probe that was answered comes earlier than the next of a silent peer.
-            return has_data && self.keepalive.is_none();
+            return has_data && self.keepalive.idle.is_none();
         }
         self.handle_general(now, index, segment, shared);
         false

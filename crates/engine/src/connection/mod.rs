@@ -108,7 +108,7 @@ pub(crate) struct Connection {
     /// The application has forgotten the connection: its statistics are dropped when it ends.
     pub(crate) forgotten: bool,
     reported_open: bool,
-    keepalive: Option<crate::Keepalive>,
+    keepalive: crate::Keepalive,
 }
 
 impl Connection {

@@ -350,21 +350,21 @@ impl Subflows {
 
     /// Adds their timers.
     #[inline]
-    pub(super) fn add_timers(&mut self, first: Earliest, keepalive: Option<&Keepalive>) -> Earliest {
+    pub(super) fn add_timers(&mut self, first: Earliest, keepalive: &Keepalive) -> Earliest {
         self.look_at_timers(keepalive);
         self.briefs.iter().fold(first, |first, brief| first.and(brief.due))
     }
 
     /// Brings the timers up to date.
     #[inline]
-    fn look_at_timers(&mut self, keepalive: Option<&Keepalive>) {
+    fn look_at_timers(&mut self, keepalive: &Keepalive) {
         for index in self.take_changed(Reader::Timers).intersection(self.there) {
             self.briefs[index].due = self.list[index].add_timers(Earliest::NONE, keepalive).get();
         }
     }
 
     /// Tells whether a timer of subflow `index` has run out.
-    pub(super) fn is_due(&mut self, now: Instant, index: usize, keepalive: Option<&Keepalive>) -> bool {
+    pub(super) fn is_due(&mut self, now: Instant, index: usize, keepalive: &Keepalive) -> bool {
         self.look_at_timers(keepalive);
         self.briefs[index].due.is_some_and(|due| due <= now)
     }
@@ -499,13 +499,13 @@ mod tests {
 
     #[test]
     fn timers_are_seen_again_after_a_change_and_a_removal() {
-        let mut subflows = two();
-        assert_eq!(subflows.add_timers(Earliest::NONE, None).get(), None);
+        let (mut subflows, off) = (two(), Keepalive::default());
+        assert_eq!(subflows.add_timers(Earliest::NONE, &off).get(), None);
         subflows[1].rx.ack.deadline = Some(at(5));
-        assert_eq!(subflows.add_timers(Earliest::NONE, None).get(), Some(at(5)));
-        assert!(!subflows.is_due(at(9), 0, None));
+        assert_eq!(subflows.add_timers(Earliest::NONE, &off).get(), Some(at(5)));
+        assert!(!subflows.is_due(at(9), 0, &off));
         subflows.remove(0);
-        assert!(subflows.is_due(at(5), 0, None) && !subflows.is_due(at(4), 0, None));
+        assert!(subflows.is_due(at(5), 0, &off) && !subflows.is_due(at(4), 0, &off));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::memory::Offer;
 use crate::sent_log::bit;
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
-use crate::{Ended, Event, Keepalive, Purpose, Reason, subflow::Origin};
+use crate::{Ended, Event, Purpose, Reason, subflow::Origin};
 use anabranch_policy::Event as PolicyEvent;
 use anabranch_units::{Bytes, Duration, Instant};
 use anabranch_wire::ResetReason;
@@ -113,15 +113,14 @@ const CONFIRMATION_LIMIT: Duration = Duration::from_secs(30);
 impl Connection {
     /// Returns the time at which to call `on_deadline`, computed from all timers without a cache.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let subflows =
-            |first| self.subflows.iter().fold(first, |first, it| it.add_timers(first, self.keepalive.as_ref()));
+        let subflows = |first| self.subflows.iter().fold(first, |first, it| it.add_timers(first, &self.keepalive));
         self.own_deadline().map_or_else(|only| only, |first| subflows(first).get())
     }
 
     /// The same, which looks only at subflows that may have changed.
     pub(crate) fn next_deadline(&mut self) -> Option<Instant> {
         let first = match self.own_deadline() {
-            Ok(first) => self.subflows.add_timers(first, self.keepalive.as_ref()).get(),
+            Ok(first) => self.subflows.add_timers(first, &self.keepalive).get(),
             Err(only) => only,
         };
         debug_assert_eq!(first, self.deadline());
@@ -162,7 +161,7 @@ impl Connection {
         let mut index = 0;
         while index < self.subflows.len() && !self.life.is_gone() {
             let id = self.subflows[index].id;
-            if self.subflows.is_due(now, index, self.keepalive.as_ref()) {
+            if self.subflows.is_due(now, index, &self.keepalive) {
                 self.on_subflow_deadline(now, index, shared);
             }
             // A deadline may remove its subflow, and then the next one has this index.
@@ -230,8 +229,8 @@ impl Connection {
         if subflow.liveness.removal_probe.is_some_and(|probe| probe.deadline <= now) {
             return self.on_removal_probe(now, index, shared);
         }
-        if let Some(keepalive) = self.keepalive.filter(|k| subflow.keepalive_due(k).is_some_and(|at| at <= now)) {
-            return self.keep_alive(now, index, keepalive, shared);
+        if subflow.keepalive_due(&self.keepalive).is_some_and(|at| at <= now) {
+            return self.keep_alive(now, index, shared);
         }
         if due(&mut subflow.rx.unmapped_until, now) {
             // RFC 8684 §3.7: data without a mapping cannot be delivered, and the subflow is broken.
@@ -243,9 +242,9 @@ impl Connection {
     }
 
     /// Probes a peer that has been silent on subflow `index`, or gives the subflow up after too many probes.
-    fn keep_alive(&mut self, now: Instant, index: usize, keepalive: Keepalive, shared: &mut Shared) {
+    fn keep_alive(&mut self, now: Instant, index: usize, shared: &mut Shared) {
         let subflow = &mut self.subflows[index];
-        if subflow.liveness.keepalives >= keepalive.probes {
+        if subflow.liveness.keepalives >= self.keepalive.probes {
             self.end_of_last(index, Ended::Vanished);
             return self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
         }

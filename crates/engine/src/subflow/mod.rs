@@ -203,26 +203,24 @@ impl Subflow {
         self.tx.originals.hold(una)
     }
 
-    /// Adds its timers, with the one of `keepalive` if the connection has that.
+    /// Adds its timers, with the one of `keepalive`.
     #[inline(always)]
-    pub(crate) fn add_timers(&self, first: Earliest, keepalive: Option<&Keepalive>) -> Earliest {
+    pub(crate) fn add_timers(&self, first: Earliest, keepalive: &Keepalive) -> Earliest {
         let mut first = self.tx.recovery.add_timers(first).and(self.rx.ack.deadline).and(self.rx.unmapped_until);
         first = first.and(self.tx.pacer.wake).and(self.handshake.map(|timer| timer.deadline));
         if self.tx.fin_sent || self.liveness.removal_probe.is_some() {
             first = first.and(self.liveness.linger_until);
             first = first.and(self.liveness.removal_probe.map(|probe| probe.deadline));
         }
-        if let Some(keepalive) = keepalive {
-            first = first.and(self.keepalive_due(keepalive));
-        }
-        first
+        first.and(self.keepalive_due(keepalive))
     }
 
     /// Returns the time at which a silent peer is to be probed; `None` while data is in flight, which serves as a
     /// probe. A host that has sent its FIN waits for the peer's just as well.
     pub(crate) fn keepalive_due(&self, keepalive: &Keepalive) -> Option<Instant> {
+        let idle = keepalive.idle?;
         let silent = self.state == State::Established && self.tx.recovery.is_empty() && !self.is_closed();
-        silent.then(|| self.liveness.heard + keepalive.idle + keepalive.interval * u64::from(self.liveness.keepalives))
+        silent.then(|| self.liveness.heard + idle + keepalive.interval * u64::from(self.liveness.keepalives))
     }
 
     /// Its view for policies; `share` is the new data that the receive-window policy allows it.

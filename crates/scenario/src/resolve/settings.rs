@@ -2,7 +2,7 @@
 
 use crate::error::Problem;
 use crate::file::{Assignment, At, HostTable, OrOff, Unit};
-use anabranch_engine::settings::{Domain, Setting, Value};
+use anabranch_engine::settings::{Domain, Setting, SettingError, Value};
 use anabranch_units::{Bytes, Duration, suggest};
 use serde::Deserialize;
 
@@ -29,7 +29,7 @@ impl HostSettings {
     pub(super) fn read(settings: &[Setting], table: &HostTable) -> Result<HostSettings, Problem> {
         let mut given = Vec::new();
         for Assignment { key, value } in &table.others {
-            let known = |setting: &Setting| setting.name == key.value && !setting.in_scripts_only;
+            let known = |setting: &Setting| setting.name == key.value && !setting.not_in_scenarios;
             let Some(place) = settings.iter().position(known) else { return Err(unknown(settings, key)) };
             given.push((place, Given { setting: settings[place], value: read(&settings[place], value)? }));
         }
@@ -45,19 +45,22 @@ impl HostSettings {
 }
 
 fn unknown(settings: &[Setting], key: &At<String>) -> Problem {
-    let settings = settings.iter().filter(|setting| !setting.in_scripts_only).map(|setting| setting.name);
+    let settings = settings.iter().filter(|setting| !setting.not_in_scenarios).map(|setting| setting.name);
     let accepted = HostTable::KEYS.iter().copied().chain(settings);
     Problem::at(&key.span, format!("unknown key `{}`", key.value), suggest(&key.value, accepted))
 }
 
 fn read(setting: &Setting, at: &At<toml::Value>) -> Result<Value, Problem> {
+    let accepted = |problem| Problem { help: Some(format!("accepted: {}", setting.accepted())), ..problem };
     let value = match setting.domain {
         Domain::Flag(_) => typed::<bool>(at).map(Value::Flag),
-        Domain::Number(..) => {
-            let accepted = |problem| Problem { help: Some(format!("accepted: {}", setting.accepted())), ..problem };
-            typed::<i64>(at).map(Value::Number).map_err(accepted)
+        _ if setting.can_be_off() && at.value == toml::Value::Boolean(false) => Ok(Value::Off),
+        Domain::Number(..) | Domain::NumberOrOff(..) => typed::<i64>(at).map(Value::Number).map_err(accepted),
+        Domain::Ports(_) => {
+            let text: String = typed(at).map_err(accepted)?;
+            setting.parse(&text).map_err(|error| refused(at, error))
         }
-        Domain::Size(_) => typed::<Unit<Bytes>>(at).map(|size| Value::Size(size.0)),
+        Domain::Size(_) | Domain::SizeOrOff(_) => typed::<Unit<Bytes>>(at).map(|size| Value::Size(size.0)),
         Domain::Time(_) => typed::<Unit<Duration>>(at).map(|time| Value::Time(time.0)),
         Domain::TimeOrOff(_) => typed::<OrOff>(at).map(|time| time.0.map_or(Value::Off, Value::Time)),
         Domain::Choice(words) => {
@@ -67,8 +70,11 @@ fn read(setting: &Setting, at: &At<toml::Value>) -> Result<Value, Problem> {
             found.ok_or_else(|| Problem::at(&at.span, format!("unknown value `{name}`"), suggest(&name, names())))
         }
     }?;
-    let checked = setting.check(value).map(|()| value);
-    checked.map_err(|error| Problem::at(&at.span, error.problem, format!("accepted: {}", error.accepted)))
+    setting.check(value).map(|()| value).map_err(|error| refused(at, error))
+}
+
+fn refused(at: &At<toml::Value>, error: SettingError) -> Problem {
+    Problem::at(&at.span, error.problem, format!("accepted: {}", error.accepted))
 }
 
 /// Reads a value as written, as a type; the error stands at its place.

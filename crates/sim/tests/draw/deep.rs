@@ -49,9 +49,9 @@ pub fn deepen(spec: &mut Spec, seed: Seed) {
         (spec.client.config.black_hole_timeouts, spec.server.config.black_hole_timeouts) = (Some(3), Some(3));
     }
     // A host that only listens must not wait for ever for a peer that has forgotten it.
-    let keepalive =
-        Keepalive { idle: Duration::from_secs(300), interval: Duration::from_secs(100), ..Keepalive::default() };
-    (spec.client.config.keepalive, spec.server.config.keepalive) = (Some(keepalive), Some(keepalive));
+    let idle = Some(Duration::from_secs(300));
+    let keepalive = Keepalive { idle, interval: Duration::from_secs(100), ..Keepalive::default() };
+    (spec.client.config.keepalive, spec.server.config.keepalive) = (keepalive, keepalive);
 }
 
 /// The run may end otherwise than with all data delivered: a host forgets, or the path that every connection begins on

@@ -1,119 +1,15 @@
-//! The settings of an endpoint, each described once.
-//!
-//! A new setting is a field of [`Config`] or [`Profile`](crate::Profile) and a line of [`SETTINGS`]. Keys of scenario
-//! files and of `--set`, their JSON schema, the `host` statement of scripts, the kernel's settings on a testbed and
-//! docs/settings.md follow from the line.
+//! Rows of the table of settings, in the order in which they are applied.
 
+use super::Domain::{Choice, Flag, Number, NumberOrOff, Ports, Size, SizeOrOff, Time, TimeOrOff};
+use super::Kernel::{self, Other, Switch};
+use super::{ANY, Setting, Word};
 use crate::config::MAX_SUBFLOWS;
 use crate::{Config, FastClose, ReceiveTuning, RtoRule};
 use anabranch_policy::congestion::{HyStart, LossResponse};
-use anabranch_units::{Bytes, Duration};
-use std::fmt;
-
-use Domain::{Choice, Flag, Number, Size, Time, TimeOrOff};
-use Kernel::{Other, Switch};
-
-/// One setting: its name, values, and the places where it can be set.
-#[derive(Clone, Copy)]
-pub struct Setting {
-    /// Name in kebab-case: the key in scenario files.
-    pub name: &'static str,
-    /// Meaning, in sentences.
-    pub about: &'static str,
-    /// Accepted values, and the field that holds them.
-    pub domain: Domain,
-    /// Unit of a number; empty for a count.
-    pub unit: &'static str,
-    /// Only scripts can set it.
-    pub in_scripts_only: bool,
-    /// Counterpart in the Linux kernel, which the testbed sets; `None` if the kernel has none.
-    pub kernel: Option<Kernel>,
-    script: Option<&'static str>,
-}
-
-/// Accepted values of a setting, with access to the field.
-#[derive(Clone, Copy)]
-pub enum Domain {
-    /// True or false.
-    Flag(Field<bool>),
-    /// A whole number from the first bound to the second, both included.
-    Number(Field<dyn Whole>, i64, i64),
-    /// An amount of data above zero.
-    Size(Field<Bytes>),
-    /// A span of time.
-    Time(Field<Duration>),
-    /// A span of time, or off.
-    TimeOrOff(Field<Option<Duration>>),
-    /// One of these words.
-    Choice(&'static [Word]),
-}
-
-/// Access to a field of a configuration.
-pub type Field<T> = fn(&mut Config) -> &mut T;
-
-/// A whole number in a field, which may be optional.
-pub trait Whole {
-    /// Returns the number.
-    fn number(&self) -> Option<i64>;
-    /// Sets the number; clamps it to the field's type.
-    fn set(&mut self, number: i64);
-}
-
-/// One of the values of a setting that has names for them.
-#[derive(Clone, Copy)]
-pub struct Word {
-    /// Name in kebab-case.
-    pub name: &'static str,
-    /// Meaning, in sentences.
-    pub about: &'static str,
-    put: fn(&mut Config),
-    is: fn(&Config) -> bool,
-}
-
-/// Counterpart of a setting in the Linux kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kernel {
-    /// Kernel parameter that is 0 for false, and its value for true.
-    Switch(&'static str, u8),
-    /// Kernel parameter that is the same number.
-    Number(&'static str),
-    /// Kernel parameter that is the time in this unit.
-    Time(&'static str, Duration),
-    /// Something else, in Markdown; the testbed has code for it.
-    Other(&'static str),
-}
-
-/// Value of a setting. Displays as in scenario files.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Value {
-    /// True or false.
-    Flag(bool),
-    /// A whole number.
-    Number(i64),
-    /// An amount of data.
-    Size(Bytes),
-    /// A span of time.
-    Time(Duration),
-    /// No time at all.
-    Off,
-    /// A name.
-    Word(&'static str),
-}
-
-/// A value that a setting does not accept.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{problem}; accepted: {accepted}")]
-pub struct SettingError {
-    /// The setting and its value.
-    pub problem: String,
-    /// Accepted values.
-    pub accepted: String,
-}
+use anabranch_units::Duration;
 
 /// The longest queue of handshakes, and the highest rate of resets.
 const MANY: i64 = 1 << 20;
-/// The largest number of a field with 32 bits: no limit.
-const ANY: i64 = u32::MAX as i64;
 
 /// All settings but policies, which [`Policies`](crate::Policies) and their registries describe, and addresses.
 pub const SETTINGS: &[Setting] = &[
@@ -137,13 +33,14 @@ pub const SETTINGS: &[Setting] = &[
     )
     .in_kernel(Other("`net.ipv4.tcp_wmem`: twice the size, as the kernel counts its records in")),
     Setting::new("receive-buffer", "Bytes received and not yet read, per connection.", Size(|c| &mut c.receive_buffer))
-        .in_scripts_only(),
+        .not_in_scenarios(),
     Setting::new(
         "initial-receive-buffer",
-        "Size of a receive buffer that tunes itself, at first; it grows up to receive-buffer.",
-        Size(|c| c.initial_receive_buffer.get_or_insert(c.receive_buffer)),
+        "Size of a receive buffer that tunes itself, at first; it grows up to receive-buffer. False for one of fixed \
+         size.",
+        SizeOrOff(|c| &mut c.initial_receive_buffer),
     )
-    .in_scripts_only(),
+    .not_in_scenarios(),
     Setting::new("multipath", "Uses MPTCP; false for plain TCP.", Flag(|c| &mut c.multipath))
         .in_kernel(Switch("net.mptcp.enabled", 1)),
     Setting::new(
@@ -163,15 +60,15 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "announced-port",
         "Port that ADD_ADDR names; none unless given, and the peer uses that of the initial subflow (RFC 8684 §3.4.1).",
-        Number(|c| &mut c.announced_port, 0, u16::MAX as i64),
+        NumberOrOff(|c| &mut c.announced_port, 0, u16::MAX as i64),
     )
-    .in_scripts_only(),
+    .not_in_scenarios(),
     Setting::new(
         "deny-join",
         "Forbids the peer to open subflows to the address and port of the initial one (flag C, RFC 8684 §3.1).",
         Flag(|c| &mut c.deny_join_to_initial),
     )
-    .in_scripts_only(),
+    .not_in_scenarios(),
     Setting::new(
         "dss-checksum",
         "DSS checksums, which reveal altered payload. Used if either host has them.",
@@ -189,21 +86,69 @@ pub const SETTINGS: &[Setting] = &[
         "Time for which a connection without any subflow waits for a new one.",
         Time(|c| &mut c.close_timeout),
     )
-    .in_scripts_only(),
+    .not_in_scenarios(),
+    Setting::new(
+        "keepalive",
+        "Time without a segment after which a silent peer is probed (RFC 9293 §3.8.4). False unless given: an idle \
+         connection lasts as long as both ends.",
+        TimeOrOff(|c| &mut c.keepalive.idle),
+    ),
+    Setting::new(
+        "keepalive-interval",
+        "Time without an answer before the next probe.",
+        Time(|c| &mut c.keepalive.interval),
+    ),
+    Setting::new(
+        "keepalive-probes",
+        "Number of probes without an answer after which the subflow is given up.",
+        Number(|c| &mut c.keepalive.probes, 1, ANY),
+    ),
+    Setting::new(
+        "user-timeout",
+        "Time without an acknowledgment of data after which the connection is given up (RFC 5482). False unless given: \
+         the retransmission timeouts decide, which takes a quarter of an hour and more.",
+        TimeOrOff(|c| &mut c.user_timeout),
+    ),
+    Setting::new(
+        "mptcp-blackhole",
+        "Maximum time for which connections begin as plain TCP on a path where SYNs with MP_CAPABLE vanish; a minute \
+         at first, doubled each time. False tries anew each time.",
+        TimeOrOff(|c| &mut c.mptcp_blackhole),
+    )
+    .in_kernel(Kernel::Time("net.mptcp.blackhole_timeout", Duration::from_secs(1))),
+    Setting::new(
+        "mtu-probing",
+        "Number of timeouts of a full segment in a row after which segments become smaller, on a path that still \
+         answers to small ones (RFC 4821 §7.7). False unless given, on the wire 3.",
+        NumberOrOff(|c| &mut c.black_hole_timeouts, 1, ANY),
+    ),
+    Setting::new(
+        "burst",
+        "Maximum size of a mapping (at most 65534B) that segments sent back to back on a subflow share, as \
+         segmentation offload needs it. False for one mapping per segment; on a TUN device with offload it cannot be off.",
+        SizeOrOff(|c| &mut c.burst),
+    ),
+    Setting::new(
+        "ports",
+        "Local ports of connections and subflows that the host opens, in turn. False for the dynamic ports (RFC 6335 \
+         §6).",
+        Ports(|c| &mut c.ports),
+    )
+    .in_kernel(Other("`net.ipv4.ip_local_port_range`")),
     Setting::new("fast-close", "The way in which an abort tells the peer (RFC 8684 §3.5).", Choice(FAST_CLOSE))
-        .in_scripts_only(),
+        .not_in_scenarios(),
     Setting::new(
         "max-half-open",
         "Connections in the three-way handshake; further SYNs are answered with SYN cookies, with 0 all of them.",
         Number(|c| &mut c.max_half_open, 0, MANY),
     )
-    .in_scripts_only(),
+    .not_in_scenarios(),
     Setting::new(
         "resets-per-second",
-        "Resets per second to those whose segments belong to nothing; no limit unless given.",
-        Number(|c| &mut c.resets_per_second, 0, MANY),
+        "Resets per second to those whose segments belong to nothing. No limit unless given, on the wire 1000.",
+        NumberOrOff(|c| &mut c.resets_per_second, 0, MANY),
     )
-    .in_scripts_only(),
+    .not_in_scenarios(),
     Setting::new(
         "mss",
         "The MSS option in bytes: 1460 in packets of 1500.",
@@ -272,12 +217,12 @@ pub const SETTINGS: &[Setting] = &[
         "adv-win-scale",
         "Share of the receive buffer that is offered as window, as Linux' tcp_adv_win_scale: 1 half of it, 2 three \
          quarters, -2 a quarter. All of it unless given, under linux-4.1 and linux-3.14 half.",
-        Number(|c| &mut c.profile.adv_win_scale, -31, 31),
+        NumberOrOff(|c| &mut c.profile.adv_win_scale, -31, 31),
     ),
     Setting::new(
         "initial-ssthresh",
         "Slow-start threshold of new subflows in segments, as remembered from earlier connections; none unless given.",
-        Number(|c| &mut c.profile.initial_ssthresh, 2, ANY),
+        NumberOrOff(|c| &mut c.profile.initial_ssthresh, 2, ANY),
     )
     .in_unit("segments"),
     Setting::new(
@@ -419,154 +364,3 @@ const LOSS_RESPONSE: &[Word] = &[
         c.profile.loss_response = LossResponse::Halve
     ),
 ];
-
-impl Setting {
-    /// A setting of scenarios and scripts that kernels do not have.
-    pub const fn new(name: &'static str, about: &'static str, domain: Domain) -> Self {
-        Setting { name, about, domain, unit: "", in_scripts_only: false, kernel: None, script: None }
-    }
-
-    /// The same with this unit of its number.
-    pub const fn in_unit(self, unit: &'static str) -> Self {
-        Setting { unit, ..self }
-    }
-
-    /// The same for scripts alone.
-    pub const fn in_scripts_only(self) -> Self {
-        Setting { in_scripts_only: true, ..self }
-    }
-
-    /// The same with this name in scripts, in place of its own with underscores.
-    pub const fn called_in_scripts(self, name: &'static str) -> Self {
-        Setting { script: Some(name), ..self }
-    }
-
-    /// The same with this counterpart in the kernel.
-    pub const fn in_kernel(self, kernel: Kernel) -> Self {
-        Setting { kernel: Some(kernel), ..self }
-    }
-
-    /// Returns the name in scripts.
-    pub fn script(&self) -> String {
-        self.script.map_or_else(|| self.name.replace('-', "_"), str::to_owned)
-    }
-
-    /// Returns the accepted values in words.
-    pub fn accepted(&self) -> String {
-        let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
-        match self.domain {
-            Flag(_) => "true or false".to_owned(),
-            Number(_, min, ANY) => format!("{min}{unit} or more"),
-            Number(_, min, max) => format!("{min} to {max}{unit}"),
-            Size(_) => "any size from 1B".to_owned(),
-            Time(_) => "a time such as 40ms".to_owned(),
-            TimeOrOff(_) => "a time such as 40ms, or false".to_owned(),
-            Choice(words) => words.iter().map(|word| word.name).collect::<Vec<_>>().join(", "),
-        }
-    }
-
-    /// Returns the value in `config`; `None` for an optional number that is not there.
-    pub fn value(&self, config: &Config) -> Option<Value> {
-        let mut config = config.clone();
-        Some(match self.domain {
-            Flag(field) => Value::Flag(*field(&mut config)),
-            Number(field, ..) => Value::Number(field(&mut config).number()?),
-            Size(field) => Value::Size(*field(&mut config)),
-            Time(field) => Value::Time(*field(&mut config)),
-            TimeOrOff(field) => field(&mut config).map_or(Value::Off, Value::Time),
-            Choice(words) => Value::Word(words.iter().find(|word| (word.is)(&config))?.name),
-        })
-    }
-
-    /// Checks whether `value` is one of those accepted.
-    ///
-    /// # Errors
-    ///
-    /// It is not.
-    pub fn check(&self, value: Value) -> Result<(), SettingError> {
-        let problem = match (self.domain, value) {
-            (Flag(_), Value::Flag(_)) | (Time(_) | TimeOrOff(_), Value::Time(_)) | (TimeOrOff(_), Value::Off) => {
-                return Ok(());
-            }
-            (Number(_, min, max), Value::Number(number)) if (min..=max).contains(&number) => return Ok(()),
-            (Size(_), Value::Size(size)) if !size.is_zero() => return Ok(()),
-            (Size(_), Value::Size(_)) => format!("`{}` is empty", self.name),
-            (Choice(words), Value::Word(name)) if words.iter().any(|word| word.name == name) => return Ok(()),
-            (_, value) => format!("`{}` is {value}", self.name),
-        };
-        Err(SettingError { problem, accepted: self.accepted() })
-    }
-
-    /// Sets it to `value`.
-    ///
-    /// # Errors
-    ///
-    /// The value is none of those accepted ([`check`](Self::check)). Nothing has changed then.
-    pub fn put(&self, config: &mut Config, value: Value) -> Result<(), SettingError> {
-        self.check(value)?;
-        match (self.domain, value) {
-            (Flag(field), Value::Flag(on)) => *field(config) = on,
-            (Number(field, ..), Value::Number(number)) => field(config).set(number),
-            (Size(field), Value::Size(size)) => *field(config) = size,
-            (Time(field), Value::Time(time)) => *field(config) = time,
-            (TimeOrOff(field), Value::Time(time)) => *field(config) = Some(time),
-            (TimeOrOff(field), _) => *field(config) = None,
-            (Choice(words), Value::Word(name)) => {
-                words.iter().filter(|word| word.name == name).for_each(|word| (word.put)(config));
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Returns the kernel parameter and its text for `value`, if the counterpart is a parameter.
-    pub fn kernel_parameter(&self, value: Value) -> Option<(&'static str, String)> {
-        match (self.kernel?, value) {
-            (Switch(key, on), Value::Flag(flag)) => Some((key, if flag { on } else { 0 }.to_string())),
-            (Kernel::Number(key), Value::Number(number)) => Some((key, number.to_string())),
-            (Kernel::Time(key, unit), Value::Time(time)) => {
-                Some((key, (time.as_nanos() / unit.as_nanos()).to_string()))
-            }
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Value::Flag(on) => on.fmt(f),
-            Value::Number(number) => number.fmt(f),
-            Value::Size(size) => size.fmt(f),
-            Value::Time(time) => time.fmt(f),
-            Value::Off => f.write_str("false"),
-            Value::Word(name) => f.write_str(name),
-        }
-    }
-}
-
-/// Implements [`Whole`] for a type of numbers, and for an optional one.
-macro_rules! whole {
-    ($($number:ty),*) => {$(
-        impl Whole for $number {
-            fn number(&self) -> Option<i64> {
-                i64::try_from(*self).ok()
-            }
-            fn set(&mut self, number: i64) {
-                let most = i64::try_from(<$number>::MAX).unwrap_or(i64::MAX);
-                *self = number.clamp(<$number>::MIN as i64, most) as $number;
-            }
-        }
-
-        impl Whole for Option<$number> {
-            fn number(&self) -> Option<i64> {
-                self.as_ref()?.number()
-            }
-            fn set(&mut self, number: i64) {
-                self.insert(0).set(number);
-            }
-        }
-    )*};
-}
-
-whole!(i8, u16, u32, usize);
