@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod backlog;
+mod block;
 mod datagram;
 mod link;
 mod pending;

@@ -1,17 +1,10 @@
-//! pcapng, as far as captures need it (draft-ietf-opsawg-pcapng): a section header, interface descriptions, enhanced
-//! packets.
+//! Capture files in pcapng (draft-ietf-opsawg-pcapng): a section header, interface descriptions, enhanced packets.
 
 use crate::backlog::Packet;
+use crate::block::Block;
 use crate::pending::PendingFile;
 use anabranch_units::Duration;
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::PcapNgBlock;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
-use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
-use pcap_file::{DataLink, Endianness, PcapError};
-use std::borrow::Cow;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Wall-clock time at which every run begins, in 2001. It is round, so that the date of a packet shows the time since
@@ -58,8 +51,10 @@ pub struct WriteError {
 /// One capture file. It appears under its name with [`Writer::finish`]; until then it is called `NAME.part`, and is
 /// removed if the writer is dropped.
 pub struct Writer {
-    out: PcapNgWriter<PendingFile>,
+    out: PendingFile,
     path: PathBuf,
+    interfaces: usize,
+    block: Block,
 }
 
 impl Writer {
@@ -68,25 +63,18 @@ impl Writer {
     /// # Errors
     /// If it cannot be created or written to.
     pub fn create(path: &Path, section: &Section, interfaces: &[Interface]) -> Result<Self, WriteError> {
-        let fail = |error| WriteError { path: path.to_owned(), error };
-        let file = PendingFile::create(path).map_err(fail)?;
-        let section = SectionHeaderBlock {
-            endianness: Endianness::Little,
-            options: vec![
-                SectionHeaderOption::UserApplication(text(&section.application).into_owned().into()),
-                SectionHeaderOption::Comment(text(&section.comment).into_owned().into()),
-            ],
-            ..SectionHeaderBlock::default()
-        };
-        let out = PcapNgWriter::with_section_header(file, section).map_err(|error| fail(into_io(error)))?;
-        let mut writer = Writer { out, path: path.to_owned() };
-        for interface in interfaces {
-            let options = vec![
-                InterfaceDescriptionOption::IfName(text(&interface.name)),
-                InterfaceDescriptionOption::IfDescription(text(&interface.description)),
-                InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
-            ];
-            writer.write(InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: 0, options })?;
+        let file = PendingFile::create(path).map_err(|error| WriteError { path: path.to_owned(), error })?;
+        let mut writer =
+            Writer { out: file, path: path.to_owned(), interfaces: interfaces.len(), block: Block::default() };
+        writer.block.begin(SECTION_HEADER).word(BYTE_ORDER).words16([1, 0]);
+        writer.block.word(UNKNOWN_LENGTH).word(UNKNOWN_LENGTH);
+        writer.block.option(USER_APPLICATION, text(&section.application)).option(COMMENT, text(&section.comment));
+        writer.write()?;
+        for Interface { name, description } in interfaces {
+            writer.block.begin(INTERFACE_DESCRIPTION).words16([LINKTYPE_RAW, 0]).word(NO_SNAP_LENGTH);
+            writer.block.option(NAME, text(name)).option(DESCRIPTION, text(description));
+            writer.block.option(TIME_RESOLUTION, &[NANOSECONDS]);
+            writer.write()?;
         }
         Ok(writer)
     }
@@ -99,17 +87,17 @@ impl Writer {
     /// # Panics
     /// If there is no such interface.
     pub fn packet(&mut self, packet: &Packet) -> Result<(), WriteError> {
-        let mut options = Vec::with_capacity(1 + packet.comments.len());
-        let inbound = packet.direction == Direction::Inbound;
-        options.push(EnhancedPacketOption::Flags(if inbound { INBOUND } else { OUTBOUND }));
-        options.extend(packet.comments.iter().map(|comment| EnhancedPacketOption::Comment(text(comment))));
-        self.write(EnhancedPacketBlock {
-            interface_id: packet.interface,
-            timestamp: std::time::Duration::from_nanos(EPOCH.as_nanos() + packet.at.as_nanos()),
-            original_len: packet.bytes.len() as u32,
-            data: Cow::Borrowed(&packet.bytes),
-            options,
-        })
+        assert!((packet.interface as usize) < self.interfaces, "a packet passes an interface that there is");
+        let time = EPOCH.as_nanos() + packet.at.as_nanos();
+        let length = packet.bytes.len() as u32;
+        self.block.begin(ENHANCED_PACKET).word(packet.interface).word((time >> 32) as u32).word(time as u32);
+        self.block.word(length).word(length).padded(&packet.bytes);
+        let flags = if packet.direction == Direction::Inbound { INBOUND } else { OUTBOUND };
+        self.block.option(FLAGS, &flags.to_le_bytes());
+        for comment in &packet.comments {
+            self.block.option(COMMENT, text(comment));
+        }
+        self.write()
     }
 
     /// Completes the file and gives it its name, in place of any file of that name.
@@ -117,38 +105,48 @@ impl Writer {
     /// # Errors
     /// If that cannot be done.
     pub fn finish(self) -> Result<(), WriteError> {
-        self.out.into_inner().commit().map_err(|error| WriteError { path: self.path, error })
+        self.out.commit().map_err(|error| WriteError { path: self.path, error })
     }
 
-    fn write<'a, B: PcapNgBlock<'a>>(&mut self, block: B) -> Result<(), WriteError> {
-        match self.out.write_pcapng_block(block) {
-            Ok(_) => Ok(()),
-            Err(error @ PcapError::InvalidInterfaceId(_)) => {
-                panic!("a packet passes an interface that there is: {error}")
-            }
-            Err(error) => Err(WriteError { path: self.path.clone(), error: into_io(error) }),
-        }
-    }
-}
-
-fn into_io(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::other(other),
+    fn write(&mut self) -> Result<(), WriteError> {
+        let written = self.out.write_all(self.block.end());
+        written.map_err(|error| WriteError { path: self.path.clone(), error })
     }
 }
 
 /// An option holds 65535 bytes; no more is written of longer texts.
-fn text(text: &str) -> Cow<'_, str> {
+fn text(text: &str) -> &[u8] {
     let mut end = text.len().min(LONGEST);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    Cow::Borrowed(&text[..end])
+    text[..end].as_bytes()
 }
 
 /// A multiple of four, so that padding does not add to it.
 const LONGEST: usize = 65_532;
+
+// Types of blocks (draft sections 4.1 to 4.3) and what stands in them.
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const ENHANCED_PACKET: u32 = 6;
+/// Tells a reader the order of bytes.
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+/// Both halves of the length of a section that is not known when it begins.
+const UNKNOWN_LENGTH: u32 = u32::MAX;
+/// A packet begins with its IP header.
+const LINKTYPE_RAW: u16 = 101;
+/// Packets are whole, however long.
+const NO_SNAP_LENGTH: u32 = 0;
+
+// Codes of options.
+const COMMENT: u16 = 1;
+const USER_APPLICATION: u16 = 4;
+const NAME: u16 = 2;
+const DESCRIPTION: u16 = 3;
+const TIME_RESOLUTION: u16 = 9;
+const FLAGS: u16 = 2;
+
 /// `if_tsresol`: units of 10⁻⁹ seconds.
 const NANOSECONDS: u8 = 9;
 /// `epb_flags`, bits 0 and 1.
@@ -236,6 +234,6 @@ mod tests {
     fn a_text_too_long_for_an_option_is_cut_between_characters() {
         let long = "é".repeat(40_000);
         assert_eq!(text(&long).len(), LONGEST);
-        assert_eq!(text("short"), "short");
+        assert_eq!(text("short"), b"short");
     }
 }

@@ -1,8 +1,8 @@
 //! Captures of strangers: pcap and pcapng, in either byte order, gzipped or not.
 //!
-//! By hand rather than with `pcap-file`, because a foreign file may be cut, damaged or written by a program with its
-//! own ideas, and what could be read before the damage must still be there. A [`Reader`] streams: one record is in
-//! memory at a time, and no length in a file makes it allocate more than the file really holds.
+//! By hand rather than with a library, because a foreign file may be cut, damaged or written by a program with its own
+//! ideas, and what could be read before the damage must still be there. A [`Reader`] streams: one record is in memory
+//! at a time, and no length in a file makes it allocate more than the file really holds.
 
 mod pcap;
 mod pcapng;
