@@ -1,7 +1,7 @@
 //! The file of events that `serve` and `fetch` write. `proxy` has a log instead.
 
 use crate::failure::Failure;
-use anabranch_lab::format::CONNECTION_EVENTS;
+use anabranch_lab::format::{CONNECTION_EVENTS, NoContents};
 use anabranch_service::Journal;
 use clap::Args as ClapArgs;
 use serde_json::json;
@@ -25,7 +25,7 @@ impl EventFile {
             true => Box::new(io::stdout()),
             false => Box::new(File::create(path).map_err(|error| Failure::writing_to(path, &error))?),
         };
-        let line = json!(CONNECTION_EVENTS.document(json!({})));
+        let line = json!(CONNECTION_EVENTS.document(NoContents {}));
         let written = writeln!(out, "{line}").and_then(|()| out.flush());
         written.map_err(|error| self.lost(&error))?;
         Ok(Journal::to(out))

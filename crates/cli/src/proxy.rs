@@ -13,6 +13,7 @@ use anabranch_policy::Catalogue;
 use anabranch_service::proxy::{Access, BuildError, Changes, Direction, Network, Proxy, Reload, Settings, Users};
 use anabranch_units::{Bytes, Duration};
 use clap::{ArgGroup, Args as ClapArgs};
+pub use log::LogLine;
 use log::{LogFormat, LogLevel, start_log};
 use std::io::{IsTerminal, stderr};
 use std::net::{IpAddr, SocketAddr};

@@ -4,7 +4,7 @@ use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::format::PACKET_EVENTS;
-use anabranch_lab::{Keep, Run};
+use anabranch_lab::{Keep, PacketEvent, Run, RunHead};
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
 use anabranch_report::{Header, Sheet, run_rows};
@@ -61,10 +61,11 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
 fn events(runs: &[Run]) -> String {
     let mut text = String::new();
     for run in runs {
-        let head = json!(PACKET_EVENTS.document(json!({ "seed": run.measured.seed })));
+        let head = json!(PACKET_EVENTS.document(RunHead { seed: run.measured.seed }));
         writeln!(text, "{head}").expect("writing to a String cannot fail");
         for event in run.outcome.events.iter().flatten() {
-            writeln!(text, "{event}").expect("writing to a String cannot fail");
+            text += &serde_json::to_string(&PacketEvent::from(event)).expect("an event is plain JSON");
+            text.push('\n');
         }
     }
     text

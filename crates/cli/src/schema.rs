@@ -1,12 +1,13 @@
-//! `anabranch schema`: JSON schemas of scenario files and of what `--json` prints.
+//! `anabranch schema`: JSON schemas of scenario files, of what `--json` prints, and of lines of events and logs.
 
 use crate::args::SchemaArgs;
 use crate::failure::Failure;
-use crate::{fetch, kernel, list, output, rank, script, serve, study, testbed};
-use anabranch_lab::format::{self, Document, Format};
-use anabranch_lab::{JournalLine, Measured, calibration::Calibration, pairwise::Standings};
+use crate::{fetch, kernel, list, output, proxy, rank, script, serve, study, testbed};
+use anabranch_lab::format::{self, Document, Format, NoContents};
+use anabranch_lab::{JournalLine, Measured, PacketEvent, RunHead, calibration::Calibration, pairwise::Standings};
 use anabranch_policy::Catalogue;
 use anabranch_report::Results;
+use anabranch_service::ConnectionEvent;
 use anabranch_study::study::StudyResult;
 use anabranch_study::sweep::{Manifest, Summary};
 use anabranch_units::nearest;
@@ -17,8 +18,8 @@ use serde_json::Value;
 /// Makes the schema of a format.
 type Made = fn(&Format) -> Value;
 
-/// The formats, each with the type that is printed.
-static SCHEMAS: [(&Format, Made); 21] = [
+/// The formats, each with the type that is printed, or those of the first and the other lines.
+static SCHEMAS: [(&Format, Made); 24] = [
     (&format::RUNS, runs),
     (&format::COMPARISON, comparison),
     (&format::PAIRWISE, document::<Standings>),
@@ -40,19 +41,22 @@ static SCHEMAS: [(&Format, Made); 21] = [
     (&format::TESTBED, built::<testbed::TestbedRun<'_>>),
     (&format::SERVICE, built::<serve::Served>),
     (&format::TRANSFER, built::<fetch::Transfer<'_>>),
+    (&format::PACKET_EVENTS, lines::<RunHead, PacketEvent>),
+    (&format::CONNECTION_EVENTS, lines::<NoContents, ConnectionEvent>),
+    (&format::PROXY_LOG, lines::<NoContents, proxy::LogLine>),
 ];
 
 /// Prints a schema, or the formats that have one.
 pub fn schema(catalogue: &Catalogue, args: &SchemaArgs) -> Result<(), Failure> {
     if args.list {
-        let line = |it: &&Format| format!("{:<15} {}: {} ({})\n", it.name, it.version, it.about, it.written_by);
-        return output::print(&format::FORMATS.iter().map(line).collect::<String>());
+        let line = |it: &Format| format!("{:<17} {}: {} ({})\n", it.name, it.version, it.about, it.written_by);
+        return output::print(&Format::all().map(line).collect::<String>());
     }
     let Some(name) = &args.format else {
         return output::print(&format!("{}\n", anabranch_scenario::schema(catalogue)));
     };
     let Some((format, made)) = SCHEMAS.iter().find(|(format, _)| format.name == name) else {
-        let names: Vec<&str> = format::FORMATS.iter().map(|it| it.name).collect();
+        let names: Vec<&str> = Format::all().map(|it| it.name).collect();
         let near = nearest(name, names.iter().copied());
         let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
         let help = format!("{near}accepted: {}; without a name it is the schema of scenario files", names.join(", "));
@@ -91,14 +95,42 @@ fn built<T: JsonSchema>(format: &Format) -> Value {
 
 /// Returns the schema of a type that has `format` and `format_version` among its fields.
 fn tagged<T: JsonSchema>(format: &Format) -> Value {
+    let mut schema = titled::<T>(format);
+    tag(&mut schema, format);
+    schema
+}
+
+/// One line of a file.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is of use")]
+enum Line<H, T> {
+    Head(Document<H>),
+    Other(T),
+}
+
+/// Returns the schema of each line of a file, whose heads have `format` and `format_version`.
+fn lines<H: JsonSchema, T: JsonSchema>(format: &Format) -> Value {
+    let mut schema = titled::<Line<H, T>>(format);
+    let definitions = schema["$defs"].as_object_mut().into_iter().flatten().map(|(_, definition)| definition);
+    definitions.filter(|it| it["properties"].get("format_version").is_some()).for_each(|head| tag(head, format));
+    schema
+}
+
+/// Returns the schema of a type, with the name of its format.
+fn titled<T: JsonSchema>(format: &Format) -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<T>().to_value();
     schema["title"] = format.name.into();
     schema["description"] = format.about.into();
-    schema["properties"]["format"]["const"] = format.name.into();
-    schema["properties"]["format_version"]["const"] = format.version.into();
     close(&mut schema);
     schema
+}
+
+/// Fixes the values of `format` and `format_version`.
+fn tag(schema: &mut Value, format: &Format) {
+    schema["properties"]["format"]["const"] = format.name.into();
+    schema["properties"]["format_version"]["const"] = format.version.into();
 }
 
 /// Forbids fields that a schema does not name, so that one that is new shows.
@@ -130,15 +162,14 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn every_format_of_documents_has_a_schema() {
-        assert_eq!(SCHEMAS.map(|(format, _)| format), format::FORMATS);
+    fn every_format_has_a_schema() {
+        assert!(SCHEMAS.into_iter().map(|(format, _)| format).eq(Format::all()));
     }
 
     /// Commands and an option of each, as `written_by` of all formats names them.
     fn named() -> Vec<(String, String)> {
-        let all = format::FORMATS.into_iter().chain(format::EVENTS);
         // Between backticks.
-        let quoted = all.flat_map(|format| format.written_by.split('`').skip(1).step_by(2));
+        let quoted = Format::all().flat_map(|format| format.written_by.split('`').skip(1).step_by(2));
         let words = quoted.filter(|it| !it.contains(".json")).flat_map(|it| {
             let (command, options) = it.split_once(" --").unwrap_or((it, ""));
             let options = options.split(" --").filter_map(|option| option.split(' ').next());

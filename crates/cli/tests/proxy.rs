@@ -1,8 +1,11 @@
 //! `anabranch proxy` between stock programs: curl with the kernel's MPTCP, nginx, in network namespaces of our own.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use anabranch_host::Namespace;
 use anabranch_interop::{machine, read_once};
+use common::schema::Schema;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -272,6 +275,7 @@ fn stock_clients_reach_a_stock_server_with_mptcp_and_without() {
     assert!(success, "{log}");
     let ends = log.lines().filter(|line| line.contains("\"outcome\":\"closed\""));
     assert_eq!(ends.count(), 2, "a line for each connection: {log}");
+    Schema::of("proxy-log").check_lines(&log, "proxy --log-format json");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! JSON that commands write has its format, and is valid under the schema that `anabranch schema FORMAT` prints; a
-//! document with a further field, without a field or with another type is not.
+//! document with a further field, without a field or with another type is not. The same holds for each line of events.
+//! The log of the proxy is in `proxy.rs`.
 //!
 //! Testbeds need namespaces and TUN devices: if there are none these tests say on standard error that they were
 //! skipped; with `ANABRANCH_REQUIRE_NETNS` set, as in CI, they fail.
@@ -7,9 +8,10 @@
 
 mod common;
 
-use anabranch_lab::format::{EVENTS, FORMATS, Format, PACKET_EVENTS};
+use anabranch_lab::RunHead;
+use anabranch_lab::format::{FORMATS, Format, PACKET_EVENTS};
+use common::schema::Schema;
 use common::{STUDY, SWEEP, WORK, anabranch, directory, succeed};
-use jsonschema::Validator;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -96,81 +98,6 @@ fn place(test: &str) -> PathBuf {
     here
 }
 
-/// A schema as the program prints it.
-struct Schema {
-    format: &'static Format,
-    validator: Validator,
-}
-
-impl Schema {
-    fn of(name: &str) -> Schema {
-        let text = succeed(Path::new("."), &["schema", name]);
-        let schema: Value = serde_json::from_str(&text).unwrap();
-        jsonschema::meta::validate(&schema).unwrap_or_else(|error| panic!("the schema of {name}: {error}"));
-        Schema { format: Format::named(name).unwrap(), validator: jsonschema::validator_for(&schema).unwrap() }
-    }
-
-    /// Returns the document. Panics unless it is valid and begins with its format.
-    fn valid(&self, text: &str, about: &str) -> Value {
-        let document: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{about}: {error}: {text}"));
-        let errors: Vec<String> = self
-            .validator
-            .iter_errors(&document)
-            .take(5)
-            .map(|it| format!("{}: {:.300}", it.instance_path(), it.to_string()))
-            .collect();
-        assert!(errors.is_empty(), "{about}, {}:\n{}", self.format.name, errors.join("\n"));
-        let head: Vec<_> = document.as_object().unwrap().iter().take(2).collect();
-        let (name, version) = (json!(self.format.name), json!(self.format.version));
-        assert_eq!(head, [(&"format".to_owned(), &name), (&"format_version".to_owned(), &version)], "{about}");
-        document
-    }
-
-    /// Panics unless the document is valid, and is not valid any more when something in it is changed.
-    fn check(&self, text: &str, about: &str) {
-        let document = &self.valid(text, about);
-        let refuses = |wrong: &Value, what: &str| {
-            assert!(!self.validator.is_valid(wrong), "{about}, {}: valid though {what}", self.format.name);
-        };
-        for pointer in pointers(document) {
-            let mut wrong = document.clone();
-            // No field of any document is a list of lists of lists.
-            *wrong.pointer_mut(&pointer).unwrap() = json!([[[[]]]]);
-            refuses(&wrong, &format!("{pointer} has another type"));
-            let mut wrong = document.clone();
-            if let Value::Object(fields) = wrong.pointer_mut(&pointer).unwrap() {
-                fields.insert("no-such-field".to_owned(), json!([[[[]]]]));
-                refuses(&wrong, &format!("{pointer} has a further field"));
-            }
-        }
-        for field in document.as_object().unwrap().keys() {
-            let mut wrong = document.clone();
-            wrong.as_object_mut().unwrap().remove(field);
-            refuses(&wrong, &format!("{field} is missing"));
-        }
-    }
-}
-
-/// Pointers to a value and all in it; of lists the first and the last element.
-fn pointers(value: &Value) -> Vec<String> {
-    let inner: Vec<(String, &Value)> = match value {
-        Value::Object(fields) => {
-            let escaped = |key: &str| key.replace('~', "~0").replace('/', "~1");
-            fields.iter().map(|(key, value)| (escaped(key), value)).collect()
-        }
-        Value::Array(items) => {
-            let chosen = [0, items.len().saturating_sub(1)].into_iter().collect::<BTreeSet<_>>();
-            chosen.into_iter().filter_map(|index| Some((index.to_string(), items.get(index)?))).collect()
-        }
-        _ => Vec::new(),
-    };
-    let mut all = vec![String::new()];
-    for (key, value) in inner {
-        all.extend(pointers(value).into_iter().map(|rest| format!("/{key}{rest}")));
-    }
-    all
-}
-
 #[test]
 fn documents_of_simulations_and_lists_are_valid() {
     let here = place("simulated");
@@ -242,6 +169,7 @@ fn documents_of_testbeds_are_valid() {
     for file in ["served.jsonl", "fetched.jsonl"] {
         let text = fs::read_to_string(here.join(file)).unwrap();
         assert!(text.starts_with("{\"format\":\"connection-events\",\"format_version\":1}\n{\"time_s\":"), "{text}");
+        Schema::of("connection-events").check_lines(&text, file);
     }
     let calibration = succeed(&here, &["calibrate", "small.toml", "--repeat", "1", "--output", "file.json", "--json"]);
     assert_eq!(fs::read_to_string(here.join("file.json")).unwrap(), calibration);
@@ -249,14 +177,15 @@ fn documents_of_testbeds_are_valid() {
 }
 
 #[test]
-fn the_events_of_each_run_begin_with_their_format() {
+fn the_events_of_each_run_begin_with_their_format_and_are_valid() {
     let here = place("events");
     succeed(&here, &["run", "small.toml", "--seed", "4", "--repeat", "2", "--events", "events.jsonl"]);
     let text = fs::read_to_string(here.join("events.jsonl")).unwrap();
-    let head = |seed| json!(PACKET_EVENTS.document(json!({ "seed": seed }))).to_string();
+    let head = |seed| json!(PACKET_EVENTS.document(RunHead { seed })).to_string();
     let heads: Vec<&str> = text.lines().filter(|line| line.starts_with("{\"format\":")).collect();
     assert_eq!(heads, [head(4), head(5)]);
     assert!(text.starts_with(heads[0]), "{heads:?}");
+    Schema::of("packet-events").check_lines(&text, "run --events");
 }
 
 #[test]
@@ -273,8 +202,8 @@ fn schemas_are_listed_and_an_unknown_format_is_refused() {
     let here = Path::new(".");
     let listed = succeed(here, &["schema", "--list"]);
     let names: Vec<&str> = listed.lines().map(|line| line.split(' ').next().unwrap()).collect();
-    assert_eq!(names, FORMATS.map(|format| format.name));
-    for (name, said) in [("leaderbord", "did you mean `leaderboard`?"), (EVENTS[0].name, "accepted: runs, ")] {
+    assert!(Format::all().map(|format| format.name).eq(names));
+    for (name, said) in [("leaderbord", "did you mean `leaderboard`?"), ("nothing", "accepted: runs, ")] {
         let output = anabranch(here, &["schema", name]);
         let error = String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(output.status.code(), Some(2), "{error}");

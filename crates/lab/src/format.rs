@@ -1,8 +1,8 @@
 //! Formats of the JSON that the program writes, each with its version.
 //!
 //! A document begins with `format` and `format_version`. The version grows when a name goes, changes its meaning or may
-//! hold other values; a new name alone does not change it. `anabranch schema FORMAT` prints the schema of a document's
-//! format. Files of events have format and version on a line of their own; they have no schema.
+//! hold other values; a new name alone does not change it. `anabranch schema FORMAT` prints the schema of a document,
+//! or of each line of a format of lines. Those begin with a line that has format and version.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,8 +45,8 @@ pub static FORMATS: [&Format; 21] = [
     &TRANSFER,
 ];
 
-/// Formats of files of events, one JSON object on each line.
-pub static EVENTS: [&Format; 2] = [&PACKET_EVENTS, &CONNECTION_EVENTS];
+/// Formats of lines: events and logs, one JSON object on each line.
+pub static LINES: [&Format; 3] = [&PACKET_EVENTS, &CONNECTION_EVENTS, &PROXY_LOG];
 
 const fn format(name: &'static str, version: u32, written_by: &'static str, about: &'static str) -> Format {
     Format { name, version, about, written_by }
@@ -106,11 +106,19 @@ pub static PACKET_EVENTS: Format = format("packet-events", 1, "`run --events`", 
 /// Events of connections on the wire.
 pub static CONNECTION_EVENTS: Format =
     format("connection-events", 1, "`serve --events` and `fetch --events`", "events of connections and subflows");
+/// Log of a proxy.
+pub static PROXY_LOG: Format =
+    format("proxy-log", 1, "`proxy --log-format json`", "what a proxy logs, such as each connection at its end");
 
 impl Format {
-    /// Returns the document format of this name.
+    /// Returns all formats, those of documents first.
+    pub fn all() -> impl Iterator<Item = &'static Format> {
+        FORMATS.into_iter().chain(LINES)
+    }
+
+    /// Returns the format of this name.
     pub fn named(name: &str) -> Option<&'static Format> {
-        FORMATS.into_iter().find(|format| format.name == name)
+        Format::all().find(|format| format.name == name)
     }
 
     /// Returns the document of this format with these contents.
@@ -138,6 +146,10 @@ pub struct Document<T> {
     pub contents: T,
 }
 
+/// First line of a format of lines that says nothing else.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct NoContents {}
+
 /// Contents that name the program which made them.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Made<T> {
@@ -162,14 +174,13 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_in_kebab_case() {
-        let all = || FORMATS.into_iter().chain(EVENTS);
-        let names: BTreeSet<&str> = all().map(|format| format.name).collect();
-        assert_eq!(names.len(), FORMATS.len() + EVENTS.len());
-        for format in all() {
+        let names: BTreeSet<&str> = Format::all().map(|format| format.name).collect();
+        assert_eq!(names.len(), FORMATS.len() + LINES.len());
+        for format in Format::all() {
             let is_kebab = |c: char| c.is_ascii_lowercase() || c == '-';
             assert!(format.name.chars().all(is_kebab) && format.version > 0, "{}", format.name);
         }
-        assert!(FORMATS.into_iter().all(|format| Format::named(format.name) == Some(format)));
+        assert!(Format::all().all(|format| Format::named(format.name) == Some(format)));
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Events of connections, one JSON object per line.
 
 use crate::report::ConnectionReport;
-use anabranch_engine::{ConnectionId, Endpoint, Event};
+use anabranch_engine::{ConnectionId, Endpoint, Event, SubflowStats};
 use anabranch_units::Instant;
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 
 /// Writes down what an endpoint tells of its connections: opening, subflows, fallback, the end with its counters. Data
 /// that moves is not worth a line.
@@ -14,6 +17,45 @@ pub struct Journal {
     numbers: Vec<Option<(ConnectionId, u64)>>,
     next: u64,
     failure: Option<io::Error>,
+}
+
+/// One line: an event of a connection. A line has those fields that say something of its event.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct ConnectionEvent {
+    /// Time since the start, in seconds.
+    pub time_s: f64,
+    /// Name of the event.
+    #[schemars(schema_with = "names")]
+    pub event: &'static str,
+    /// Number of the connection in the file, from 1.
+    pub connection: u64,
+    /// MPTCP was negotiated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multipath: Option<bool>,
+    /// Number of the subflow in its connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subflow: Option<u16>,
+    /// Address and port of this end of the subflow, or of the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local: Option<SocketAddr>,
+    /// Address and port of the other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<SocketAddr>,
+    /// The subflow is a backup (RFC 8684 §3.3.8).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup: Option<bool>,
+    /// Reason of a fallback, or of the peer's reset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Cow<'static, str>>,
+    /// The peer says that trying again later may work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transient: Option<bool>,
+    /// Decision of the scheduler that the engine does not carry out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<&'static str>,
+    /// Statistics of the connection at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connection_stats: Option<ConnectionReport>,
 }
 
 impl Journal {
@@ -48,37 +90,37 @@ impl Journal {
         if self.out.is_none() {
             return;
         }
-        let address = |subflow| {
-            let found = endpoint.subflow_stats(id).into_iter().find(|stats| stats.id == subflow);
-            found.map(|stats| json!({ "local": stats.local, "remote": stats.remote, "backup": stats.backup }))
-        };
-        let subflows =
-            || endpoint.subflow_stats(id).first().map(|stats| json!({ "local": stats.local, "remote": stats.remote }));
-        let more = match event {
+        let time_s = now.as_secs_f64();
+        let mut line =
+            ConnectionEvent { time_s, event: event.name(), connection: self.number(id), ..Default::default() };
+        match event {
             Event::Readable | Event::Writable => return,
             Event::Connected { multipath } | Event::Reopened { multipath } | Event::Accepted { multipath } => {
-                with(subflows(), json!({ "multipath": multipath }))
+                line.multipath = Some(multipath);
+                line.addresses(endpoint.subflow_stats(id).first());
             }
-            Event::Closed | Event::Reset => json!({ "connection_stats": ConnectionReport::of(endpoint, id) }),
-            Event::Fallback(reason) => json!({ "reason": reason.name() }),
+            Event::Closed | Event::Reset => line.connection_stats = ConnectionReport::of(endpoint, id),
+            Event::Fallback(reason) => line.reason = Some(reason.name().into()),
             Event::SubflowEstablished(subflow) | Event::SubflowClosed(subflow) => {
-                with(address(subflow), json!({ "subflow": subflow.0 }))
+                line.subflow = Some(subflow.0);
+                let all = endpoint.subflow_stats(id);
+                let stats = all.iter().find(|stats| stats.id == subflow);
+                line.addresses(stats);
+                line.backup = stats.map(|stats| stats.backup);
             }
             Event::SubflowReset { subflow, reason, transient } => {
-                json!({ "subflow": subflow.0, "reason": reason.name(), "transient": transient })
+                (line.subflow, line.reason, line.transient) = (Some(subflow.0), Some(reason.name()), Some(transient));
             }
-            Event::SchedulerOverruled(why) => json!({ "why": why.name() }),
-            _ => json!({}),
-        };
-        let number = self.number(id);
-        self.line(now, event.name(), with(Some(json!({ "connection": number })), more));
+            Event::SchedulerOverruled(why) => line.why = Some(why.name()),
+            _ => {}
+        }
+        self.write(&line);
     }
 
-    /// Takes down something else.
-    pub fn line(&mut self, now: Instant, event: &str, more: Value) {
+    fn write(&mut self, line: &ConnectionEvent) {
         let Some(out) = &mut self.out else { return };
-        let line = with(Some(json!({ "time_s": now.as_secs_f64(), "event": event })), more);
-        if let Err(error) = writeln!(out, "{line}").and_then(|()| out.flush()) {
+        let written = serde_json::to_string(line).map_err(io::Error::other);
+        if let Err(error) = written.and_then(|text| writeln!(out, "{text}")).and_then(|()| out.flush()) {
             // Said once, at the end; a full disk or a reader that has gone is no reason to drop connections.
             self.failure = Some(error);
             self.out = None;
@@ -91,11 +133,12 @@ impl Journal {
     }
 }
 
-/// The fields of both objects.
-fn with(first: Option<Value>, more: Value) -> Value {
-    let mut all = first.unwrap_or_else(|| json!({}));
-    if let (Value::Object(all), Value::Object(more)) = (&mut all, more) {
-        all.extend(more);
+impl ConnectionEvent {
+    fn addresses(&mut self, subflow: Option<&SubflowStats>) {
+        (self.local, self.remote) = (subflow.map(|stats| stats.local), subflow.map(|stats| stats.remote));
     }
-    all
+}
+
+fn names(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": Event::NAMES })
 }

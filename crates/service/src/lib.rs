@@ -17,7 +17,7 @@ pub use fetch::{
     Fetch, FetchError, FetchLimits, Outcome, Progress, Scheme, Sink, Target, TargetError, Upload, Watch, WriterSink,
 };
 pub use http::{HttpLimits, Root, Site};
-pub use journal::Journal;
+pub use journal::{ConnectionEvent, Journal};
 pub use report::{ConnectionReport, CounterReport};
 pub use server::{Server, ServerLimits, Service, Totals};
 pub use stream::Stream;

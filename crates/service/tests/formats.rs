@@ -3,7 +3,7 @@
 
 use anabranch_engine::statistics::{CONNECTION, ENDPOINT, SUBFLOW};
 use anabranch_engine::{Event, FallbackReason};
-use anabranch_lab::format::{EVENTS, FORMATS, Format};
+use anabranch_lab::format::{FORMATS, Format, LINES};
 use anabranch_net::LINK;
 use anabranch_units::statistic::{Kind, Statistic};
 use anabranch_wire::ResetReason;
@@ -30,13 +30,12 @@ formats. A journal or `manifest.json` of another version is refused, with both v
 
 ";
 
-/// Text between the tables of documents and of files of events.
-const EVENT_FILES: &str = r#"
-## Files of events
+/// Text between the tables of documents and of lines.
+const EVENTS_AND_LOGS: &str = r#"
+## Events and logs
 
-They have one JSON object on each line and no schema. The first line has `format` and `format_version` alone, or for
-`run --events` the `seed` as well; there such a line begins each run. The log of `proxy --log-format json` has no format
-and no version ([`proxy.md`](proxy.md)).
+They have one JSON object on each line. The first line has `format` and `format_version` alone, or for `run --events`
+the `seed` as well; there such a line begins each run. `anabranch schema FORMAT` prints the schema of a line.
 
 "#;
 
@@ -129,8 +128,8 @@ fn document() -> String {
     [
         HEAD.to_owned(),
         formats(&FORMATS),
-        EVENT_FILES.to_owned(),
-        formats(&EVENTS),
+        EVENTS_AND_LOGS.to_owned(),
+        formats(&LINES),
         STATISTICS.to_owned(),
         section("Connections", CONNECTION, Statistic::key, ""),
         "\nThe JSON of a connection has `bytes_sent` (`data_acked`), `bytes_received` (`delivered`) and `subflows` as well.\n"

@@ -3,7 +3,7 @@
 use crate::host::{Place, Side};
 use crate::{Decided, Sample};
 use anabranch_engine::{ConnectionStats, Counters, SubflowStats};
-use anabranch_paths::{LinkOutcome, MiddleboxOutcome, copy_name};
+use anabranch_paths::{LinkOutcome, MiddleboxOutcome};
 use anabranch_units::{Bytes, Duration, Instant};
 use anabranch_wire::{DataSeq, Segment};
 use std::fmt;
@@ -158,7 +158,7 @@ pub enum EventKind {
     Corrupted,
 }
 
-/// One segment at one host. [`EventRecord`] prints as one line of JSON.
+/// One segment at one host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct EventRecord {
@@ -190,6 +190,11 @@ pub struct EventRecord {
     pub length: u32,
 }
 
+impl EventKind {
+    /// All kinds.
+    pub const ALL: [EventKind; 3] = [EventKind::Sent, EventKind::Received, EventKind::Corrupted];
+}
+
 impl Transfer {
     /// Returns the time from start to finish.
     pub fn duration(&self) -> Option<Duration> {
@@ -215,24 +220,6 @@ impl fmt::Display for EventKind {
             EventKind::Received => "received",
             EventKind::Corrupted => "corrupted",
         })
-    }
-}
-
-impl fmt::Display for EventRecord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let EventRecord { kind, path, port, seq, ack, window, length, .. } = self;
-        let host = copy_name(self.client, &self.host.to_string());
-        let at = self.at.as_nanos();
-        let flags = anabranch_wire::Flags(self.flags);
-        write!(f, r#"{{"at_ns":{at},"host":"{host}","event":"{kind}","path":{path},"port":{port},"flags":"{flags}""#)?;
-        write!(f, r#","seq":{seq},"ack":{ack},"window":{window},"length":{length}"#)?;
-        if let Some(dsn) = self.dsn {
-            write!(f, r#","dsn":{dsn}"#)?;
-        }
-        if let Some(data_ack) = self.data_ack {
-            write!(f, r#","data_ack":{data_ack}"#)?;
-        }
-        f.write_str("}")
     }
 }
 
@@ -264,34 +251,5 @@ pub(crate) fn record(
         data_ack: dss.and_then(|dss| dss.data_ack).map(low),
         window: segment.window,
         length: segment.payload.len() as u32,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_record_prints_as_one_line_of_json() {
-        let record = EventRecord {
-            at: Instant::from_nanos(1500),
-            client: 0,
-            host: Host::CompetingServer(2),
-            kind: EventKind::Received,
-            path: 1,
-            port: 40_000,
-            flags: 0x12,
-            seq: 7,
-            ack: 8,
-            dsn: None,
-            data_ack: Some(9),
-            window: 100,
-            length: 0,
-        };
-        let expected = concat!(
-            r#"{"at_ns":1500,"host":"tcp2-server","event":"received","path":1,"port":40000,"flags":"S.","#,
-            r#""seq":7,"ack":8,"window":100,"length":0,"data_ack":9}"#
-        );
-        assert_eq!(record.to_string(), expected);
     }
 }
