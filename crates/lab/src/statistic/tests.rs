@@ -134,26 +134,3 @@ fn metrics_of_studies_have_names_of_their_own() {
     let names: Vec<&str> = STATISTICS.iter().filter_map(|statistic| statistic.metric).collect();
     assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), names.len(), "{names:?}");
 }
-
-#[test]
-fn the_table_of_the_documentation_is_this_one() {
-    let row = |Statistic { name, unit, about, .. }: &Statistic| {
-        let unit = if unit.is_empty() { "–" } else { unit };
-        format!("| `{}` | {unit} | {about} |\n", name.replace("{}", "NAME"))
-    };
-    let rows: String = STATISTICS.iter().map(row).collect();
-    let path = format!("{}/../../docs/results.md", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).expect("the file is in the repository");
-    let head = "| column | unit | what it is |\n|---|---|---|\n";
-    let (before, behind) = text.split_once(head).expect("it has the table");
-    let end = behind.find("\n\n").map_or(behind.len(), |at| at + 1);
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, format!("{before}{head}{rows}{}", &behind[end..])).expect("it can be written");
-        return;
-    }
-    assert_eq!(
-        &behind[..end],
-        rows,
-        "docs/results.md is out of date; remedy: BLESS=1 cargo test -p anabranch-lab --lib documentation"
-    );
-}

@@ -110,27 +110,41 @@ mod tests {
         Metric::parse(&at, &paths).map(|metric| metric.about()).map_err(|problem| problem.problem)
     }
 
-    #[test]
-    fn the_metrics_of_the_documentation_are_these() {
-        let row = |(name, statistic): (&str, &Statistic)| {
-            let unit = if statistic.metric_unit().is_empty() { "–" } else { statistic.metric_unit() };
-            format!("| `{}` | {unit} | {} |\n", example(name, statistic), statistic.about)
-        };
-        let rows: String = metrics().map(row).collect();
-        let path = format!("{}/../../docs/studies.md", env!("CARGO_MANIFEST_DIR"));
+    /// Compares the rows behind `head` in a document with these; with `BLESS` set, writes them there.
+    fn documented(document: &str, head: &str, rows: &str) {
+        let path = format!("{}/../../{document}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).expect("the file is in the repository");
-        let head = "| metric | unit | what it is |\n|---|---|---|\n";
         let (before, behind) = text.split_once(head).expect("it has the table");
         let end = behind.find("\n\n").map_or(behind.len(), |at| at + 1);
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(&path, format!("{before}{head}{rows}{}", &behind[end..])).expect("it can be written");
             return;
         }
-        assert_eq!(
-            &behind[..end],
-            rows,
-            "docs/studies.md is out of date; remedy: BLESS=1 cargo test -p anabranch-study --lib documentation"
-        );
+        let remedy = "BLESS=1 cargo test -p anabranch-study --lib documentation";
+        assert_eq!(&behind[..end], rows, "{document} is out of date; remedy: {remedy}");
+    }
+
+    fn or_dash(unit: &str) -> &str {
+        if unit.is_empty() { "–" } else { unit }
+    }
+
+    #[test]
+    fn the_columns_of_the_documentation_are_these() {
+        let row = |Statistic { name, unit, about, .. }: &Statistic| {
+            format!("| `{}` | {} | {about} |\n", name.replace("{}", "NAME"), or_dash(unit))
+        };
+        let rows: String = STATISTICS.iter().map(row).collect();
+        documented("docs/results.md", "| column | unit | what it is |\n|---|---|---|\n", &rows);
+    }
+
+    #[test]
+    fn the_metrics_of_the_documentation_are_these() {
+        let row = |(name, statistic): (&str, &Statistic)| {
+            let unit = or_dash(statistic.metric_unit());
+            format!("| `{}` | {unit} | {} |\n", example(name, statistic), statistic.about)
+        };
+        let rows: String = metrics().map(row).collect();
+        documented("docs/studies.md", "| metric | unit | what it is |\n|---|---|---|\n", &rows);
     }
 
     #[test]
