@@ -1,7 +1,7 @@
 //! The one registry of policies: names, parameters, defaults, citations and constructors.
 //!
 //! `anabranch list`, the scenario keys, the docs and the conformance suite all read it. Each policy declares its
-//! `ENTRY` in its own file; the table of its folder lists the entries. No other list of names exists.
+//! `ENTRY` in its own file, and the list of its folder names the file. No other list of names exists.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,6 +15,18 @@ pub use crate::parameter::{Domain, Flag, Number, Parameter, Params, Text, Value,
 pub use crate::receive_window::WINDOWS;
 pub use crate::reinjection::REINJECTIONS;
 pub use crate::scheduler::SCHEDULERS;
+
+/// Declares the modules of the policies of one kind, and a table of their entries in this order. A module may have a
+/// second policy in a module inside it: `sttf with code`.
+macro_rules! policies {
+    ($table:ident: $($module:ident $(with $inner:ident)?,)*) => {
+        $(mod $module;)*
+
+        /// Every policy of this kind.
+        pub const $table: &[Entry] = &[$($module::ENTRY, $($module::$inner::ENTRY,)?)*];
+    };
+}
+pub(crate) use policies;
 
 /// A kind of policy.
 pub trait Kind: 'static {

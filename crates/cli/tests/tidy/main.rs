@@ -1,4 +1,4 @@
-//! Tidy: rules on the text of the repository that neither the compiler nor rustfmt checks.
+//! Tidy: rules on the text of the repository that neither the compiler nor `cargo fmt` checks.
 //!
 //! - A doc comment and each of its paragraphs begin with a verb or a noun, not with one of [`RIDDLES`].
 //! - A line has at most 120 columns. Exempt are string literals that cannot be broken: raw ones, and those without a
@@ -9,12 +9,14 @@
 //! - A function of more than 40 lines has a comment that says why: [`reasons`].
 //! - A citation leads somewhere: [`citations`].
 //! - A dependency is used: [`dependencies`].
+//! - A module that a macro names is formatted: [`formatting`].
 #![allow(clippy::unwrap_used)]
 
 mod citations;
 #[path = "../common/mod.rs"]
 mod common;
 mod dependencies;
+mod formatting;
 mod reasons;
 
 use std::collections::BTreeMap;

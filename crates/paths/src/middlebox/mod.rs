@@ -8,19 +8,9 @@
 //! A box handles segments as values. The TCP checksum is computed afresh when they are written, as by a real box that
 //! alters segments; the DSS checksum is left alone, so that the peer detects the change (RFC 8684 §3.3).
 
-mod alter;
 mod chain;
-mod coalesce;
 pub mod declaration;
-mod drop_syn;
-mod faults;
 mod flow;
-mod mtu_blackhole;
-mod nat;
-mod proxy;
-mod rewrite;
-mod split;
-mod strip;
 
 pub use chain::Chain;
 pub use declaration::MiddleboxInfo;
@@ -39,10 +29,14 @@ pub struct MiddleboxSpec {
     pub end: End,
 }
 
-/// Makes the list of kinds: [`Middlebox`] has a variant for each, [`MIDDLEBOXES`] its entry.
+/// Declares the modules of the kinds and makes their list: [`Middlebox`] has a variant for each, [`MIDDLEBOXES`] its
+/// entry.
 macro_rules! kinds {
     ($($module:ident::$kind:ident,)*) => {
-        $(pub use $module::*;)*
+        $(
+            mod $module;
+            pub use $module::*;
+        )*
 
         /// A middlebox with its settings. A `direction` restricts it to segments that travel this way; `None` is both.
         #[derive(Clone, PartialEq, Eq, Debug)]

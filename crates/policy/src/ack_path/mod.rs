@@ -5,10 +5,6 @@
 //! leaves with the addresses of another subflow and the ports of its own, and the sender of the data puts the addresses
 //! back ([`AckPath::path`]; the engine's `connection/detour.rs`). What that is worth is in [`theory`].
 
-mod data_ack_fast;
-mod fixed;
-mod own;
-mod probed;
 pub mod theory;
 
 #[cfg(test)]
@@ -19,7 +15,7 @@ pub use fixed::Fixed;
 pub use own::Own;
 pub use probed::Probed;
 
-use crate::registry::{self, Built, Kind};
+use crate::registry::{self, Built, Kind, policies};
 use anabranch_units::{Duration, Instant, SubflowId};
 use std::net::IpAddr;
 
@@ -112,8 +108,13 @@ impl<P: AckPath + 'static> From<P> for Built<dyn AckPath> {
 /// An ACK-path policy that can be named.
 pub type Entry = registry::Entry<dyn AckPath>;
 
-/// Every policy of this kind.
-pub const ACK_PATHS: &[Entry] = &[own::ENTRY, data_ack_fast::ENTRY, fixed::ENTRY, probed::ENTRY];
+policies! {
+    ACK_PATHS:
+    own,
+    data_ack_fast,
+    fixed,
+    probed,
+}
 
 #[cfg(test)]
 mod testing {

@@ -6,30 +6,18 @@
 //! path (BBR) is of another kind ([`ModelBased`]) and sets its window and its pacing rate itself.
 
 mod ack;
-mod balia;
-mod bbr;
 #[cfg(test)]
 mod conformance;
 mod controller;
 mod coupled;
-mod cubic;
-mod cubic_kernel;
 mod flow;
 mod hystart;
 mod hystart_plus_plus;
 mod kinds;
-mod lia;
-mod lia_kernel;
 mod lisa;
-mod mveno;
-mod olia;
 mod per_flow;
 mod prr;
-mod reno;
 mod rules;
-mod vegas;
-mod veno;
-mod wvegas;
 
 pub use ack::{Ack, Model, RateSample, WindowUpdate};
 pub use balia::Balia;
@@ -51,7 +39,7 @@ pub use vegas::Vegas;
 pub use veno::Veno;
 pub use wvegas::WVegas;
 
-use crate::registry::{self, Built, Kind};
+use crate::registry::{self, Built, Kind, policies};
 use anabranch_units::{Instant, Window};
 
 /// Says how windows grow and fall. `on` is an index into `flows`, for the length of a call.
@@ -121,18 +109,18 @@ impl<P: WindowBased + 'static> From<P> for Built<CongestionControl> {
 /// A congestion control that can be named.
 pub type Entry = registry::Entry<CongestionControl>;
 
-/// Every policy of this kind.
-pub const CONGESTION: &[Entry] = &[
-    reno::ENTRY,
-    cubic::ENTRY,
-    cubic_kernel::ENTRY,
-    veno::ENTRY,
-    vegas::ENTRY,
-    bbr::ENTRY,
-    lia::ENTRY,
-    lia_kernel::ENTRY,
-    olia::ENTRY,
-    balia::ENTRY,
-    wvegas::ENTRY,
-    mveno::ENTRY,
-];
+policies! {
+    CONGESTION:
+    reno,
+    cubic,
+    cubic_kernel,
+    veno,
+    vegas,
+    bbr,
+    lia,
+    lia_kernel,
+    olia,
+    balia,
+    wvegas,
+    mveno,
+}

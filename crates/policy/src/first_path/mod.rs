@@ -5,11 +5,7 @@
 //! with MP_CAPABLE as the policy spaces them, continues on the path that is answered first, and joins from the others.
 //! A [`Candidate`] holds the results of earlier connections on its path, from the memory of the endpoint.
 
-mod as_listed;
-mod lowest_rtt;
 mod order;
-mod raced;
-mod remembered;
 
 #[cfg(test)]
 mod conformance;
@@ -20,7 +16,7 @@ pub use raced::Raced;
 pub use remembered::Remembered;
 
 use crate::Truth;
-use crate::registry::{self, Built, Kind};
+use crate::registry::{self, Built, Kind, policies};
 use anabranch_units::{Duration, Rate};
 use std::net::IpAddr;
 
@@ -92,8 +88,13 @@ impl<P: FirstPath + 'static> From<P> for Built<dyn FirstPath> {
 /// A first-path policy that can be named.
 pub type Entry = registry::Entry<dyn FirstPath>;
 
-/// Every policy of this kind.
-pub const FIRST_PATHS: &[Entry] = &[as_listed::ENTRY, lowest_rtt::ENTRY, raced::ENTRY, remembered::ENTRY];
+policies! {
+    FIRST_PATHS:
+    as_listed,
+    lowest_rtt,
+    raced,
+    remembered,
+}
 
 #[cfg(test)]
 mod testing {

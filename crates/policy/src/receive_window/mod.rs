@@ -1,14 +1,10 @@
 //! Receive-window policies: how the one window that the peer advertises is shared out among subflows.
 
-mod even;
-mod rbp;
-mod shared;
-
 pub use even::Even;
 pub use rbp::Rbp;
 pub use shared::Shared;
 
-use crate::registry::{self, Built, Kind};
+use crate::registry::{self, Built, Kind, policies};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 
 /// The buffers at both ends of the connection, as the sender knows them.
@@ -76,8 +72,12 @@ impl<P: ReceiveWindow + 'static> From<P> for Built<dyn ReceiveWindow> {
 /// A receive-window policy that can be named.
 pub type Entry = registry::Entry<dyn ReceiveWindow>;
 
-/// Every policy of this kind.
-pub const WINDOWS: &[Entry] = &[shared::ENTRY, even::ENTRY, rbp::ENTRY];
+policies! {
+    WINDOWS:
+    shared,
+    even,
+    rbp,
+}
 
 #[cfg(test)]
 mod testing;

@@ -6,19 +6,10 @@
 
 mod class;
 mod cursors;
-mod daps;
-mod deadline;
 mod flight;
 mod flight_view;
-mod insured;
-mod none;
-mod on_rto;
-mod opportunistic;
-mod redundant;
-mod tail;
 #[cfg(test)]
 mod testing;
-mod upstream;
 
 pub use class::{Class, Limits};
 pub use daps::Daps;
@@ -35,7 +26,7 @@ pub use redundant::Redundant;
 pub use tail::Tail;
 pub use upstream::Upstream;
 
-use crate::registry::{self, Built, Kind};
+use crate::registry::{self, Built, Kind, policies};
 use anabranch_units::{Instant, SubflowId};
 
 /// Decides when data in flight is repeated on another subflow.
@@ -94,15 +85,15 @@ impl<P: Reinjection + 'static> From<P> for Built<dyn Reinjection> {
 /// A reinjection policy that can be named.
 pub type Entry = registry::Entry<dyn Reinjection>;
 
-/// Every policy of this kind.
-pub const REINJECTIONS: &[Entry] = &[
-    none::ENTRY,
-    on_rto::ENTRY,
-    opportunistic::ENTRY,
-    daps::ENTRY,
-    upstream::ENTRY,
-    tail::ENTRY,
-    insured::ENTRY,
-    deadline::ENTRY,
-    redundant::ENTRY,
-];
+policies! {
+    REINJECTIONS:
+    none,
+    on_rto,
+    opportunistic,
+    daps,
+    upstream,
+    tail,
+    insured,
+    deadline,
+    redundant,
+}

@@ -1,45 +1,15 @@
 //! Packet schedulers: which unsent bytes leave on which subflow, now or later.
 
-mod anabranch;
-mod blest;
-mod blest_kernel;
-mod cp;
-mod daps;
-mod dpsaf;
-mod ecf;
-mod ecf_kernel;
-mod edpf;
-mod f2p_dps;
-mod f2p_dps_printed;
 mod feedback;
-mod fps;
-mod hsr;
-mod late;
-mod late_nested;
-mod linux_burst;
-mod linux_proportional;
-mod lts;
-mod lws;
-mod min_rtt;
-mod ocps;
-mod otias;
-mod peekaboo;
 mod per_subflow;
 mod prospects;
-mod ratio;
-mod redundant;
-mod round_robin;
-mod single;
 mod skip;
-mod stms;
-mod sttf;
 mod tags;
 #[cfg(test)]
 mod testing;
 mod turns;
-mod weighted;
 
-use crate::registry::{self, Built, Kind};
+use crate::registry::{self, Built, Kind, policies};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Instant, Seed};
 
@@ -102,46 +72,45 @@ impl<P: Scheduler + 'static> From<P> for Built<dyn Scheduler> {
 /// A scheduler that can be named.
 pub type Entry = registry::Entry<dyn Scheduler>;
 
-/// Every policy of this kind.
-pub const SCHEDULERS: &[Entry] = &[
+policies! {
+    SCHEDULERS:
     // Turns and copies.
-    single::ENTRY,
-    round_robin::ENTRY,
-    weighted::ENTRY,
-    ratio::ENTRY,
-    redundant::ENTRY,
+    single,
+    round_robin,
+    weighted,
+    ratio,
+    redundant,
     // One number per subflow.
-    min_rtt::ENTRY,
-    hsr::ENTRY,
-    lws::ENTRY,
-    lts::ENTRY,
-    linux_burst::ENTRY,
+    min_rtt,
+    hsr,
+    lws,
+    lts,
+    linux_burst,
     // Wait or send.
-    ecf::ENTRY,
-    ecf_kernel::ENTRY,
-    blest::ENTRY,
-    blest_kernel::ENTRY,
-    cp::ENTRY,
-    peekaboo::ENTRY,
+    ecf,
+    ecf_kernel,
+    blest,
+    blest_kernel,
+    cp,
+    peekaboo,
     // Plans.
-    daps::ENTRY,
-    otias::ENTRY,
-    sttf::ENTRY,
-    sttf::code::ENTRY,
-    edpf::ENTRY,
+    daps,
+    otias,
+    sttf with code,
+    edpf,
     // Forward prediction.
-    linux_proportional::ENTRY,
-    fps::ENTRY,
-    ocps::ENTRY,
-    stms::ENTRY,
-    f2p_dps::ENTRY,
-    f2p_dps_printed::ENTRY,
-    dpsaf::ENTRY,
-    late::ENTRY,
-    late_nested::ENTRY,
+    linux_proportional,
+    fps,
+    ocps,
+    stms,
+    f2p_dps,
+    f2p_dps_printed,
+    dpsaf,
+    late,
+    late_nested,
     // Ours.
-    anabranch::ENTRY,
-];
+    anabranch,
+}
 
 /// Returns true if waiting for `subflow` can end: an acknowledgment of it is due.
 fn ack_due(subflow: &SubflowView) -> bool {
