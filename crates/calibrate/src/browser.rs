@@ -197,7 +197,7 @@ impl Browser {
         let at = *read;
         if reading.header == 0 && reading.body == 0 {
             if !is_http2 {
-                return Err(self.log.broken("the server sends what nobody asked for"));
+                return Err(self.log.broken("the server sends a stream that was not requested"));
             }
             // A read may end inside a frame header: its bytes are kept until the header is whole.
             let used = bytes.len().min(http2::FRAME as usize - reading.head.len());

@@ -67,7 +67,7 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &CalibrateArgs) -> Result<(), Failu
         [] if args.witnesses => witnesses(catalogue)?,
         [] if args.sets.is_empty() => suite(catalogue, args.quick)?,
         [] => {
-            let help = "accepted: --set together with a scenario; the suite is what it is";
+            let help = "accepted: --set together with a scenario; the suite cannot be changed";
             return Err(Failure::Refused(miette::miette!(help = help, "--set needs a scenario")));
         }
         names => names.iter().map(|name| case(catalogue, name, &args.sets)).collect::<Result<_, _>>()?,

@@ -186,7 +186,7 @@ impl Errand<'_> {
                 return Ok((target, outcome));
             }
             let next = target.redirected(location).map_err(|error| {
-                Failure::NotFetched(result::REFUSED_BY_SERVER, miette!("redirected to where we cannot follow: {error}"))
+                Failure::NotFetched(result::REFUSED_BY_SERVER, miette!("cannot follow the redirect: {error}"))
             })?;
             self.redirects.push(next.url.to_string());
             remotes = resolve(&next, &self.from)?;

@@ -148,7 +148,7 @@ fn find(name: &str) -> Result<&'static Algorithm, Failure> {
             Some(near) => format!("did you mean `{near}`? There are {}", list.join(", ")),
             None => format!("there are {}", list.join(", ")),
         };
-        Failure::Refused(miette::miette!(help = help, "the kernel can be given no congestion control `{name}`"))
+        Failure::Refused(miette::miette!(help = help, "there is no congestion control `{name}` for the kernel"))
     })
 }
 

@@ -44,8 +44,7 @@ impl MemoryOption {
             match problem {
                 Problem::Io(error) => Failure::Refused(miette::miette!("cannot read --path-memory {shown}: {error}")),
                 Problem::Text(what) => {
-                    let help = "mend it, or delete the file, and it is made anew; or name another, \
-                         should this be no memory of paths";
+                    let help = "correct or delete the file, which is then made anew, or name another one";
                     Failure::Refused(miette::miette!(help = help, "--path-memory {shown}: {what}"))
                 }
             }
@@ -98,7 +97,7 @@ fn read(path: &Path) -> Result<PathMemory, Problem> {
     let mut bytes = Vec::new();
     Read::by_ref(&mut file).take(MAX_SIZE + 1).read_to_end(&mut bytes).map_err(Problem::Io)?;
     if bytes.len() as u64 > MAX_SIZE {
-        return Err(Problem::Text(format!("it is longer than {MAX_SIZE} bytes, which no memory of paths is")));
+        return Err(Problem::Text(format!("it is longer than {MAX_SIZE} bytes, the most that a memory of paths has")));
     }
     if bytes.is_empty() {
         // A new file, or one that a power failure has emptied.
@@ -121,7 +120,7 @@ fn save(path: &Path, memory: PathMemory) {
         Ok(there) => output::write_private(path, memory.over(&there).to_string().as_bytes())
             .map_err(|error| format!("cannot write it: {error}")),
         Err(Problem::Io(error)) => Err(format!("cannot read it: {error}")),
-        Err(Problem::Text(what)) => Err(format!("somebody else has written it, and it is left as it is: {what}")),
+        Err(Problem::Text(what)) => Err(format!("another program has changed it, so it is left as it is: {what}")),
     };
     if let Err(what) = saved {
         // Fails if standard error is closed.
@@ -163,7 +162,7 @@ anabranch paths 1
         assert!(refused(line).starts_with("--path-memory FILE: line 3: `rtt=5` is no fact; accepted: rtt_us=N, "));
         assert_eq!(refused(b"anabranch paths 1\n\xff"), "--path-memory FILE: line 2: it is no text in UTF-8");
         let long = refused(&vec![b'\n'; MAX_SIZE as usize + 1]);
-        assert_eq!(long, "--path-memory FILE: it is longer than 1048576 bytes, which no memory of paths is");
+        assert_eq!(long, "--path-memory FILE: it is longer than 1048576 bytes, the most that a memory of paths has");
     }
 
     #[test]

@@ -235,7 +235,7 @@ pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure
     reactor.handle_signals(&caught).map_err(broke)?;
     tracing::info!(target: "anabranch::proxy", device = ready.name, metrics, "ready: {said}");
     if let Err(error) = notify_ready() {
-        tracing::warn!(target: "anabranch::proxy", %error, "whoever started this cannot be told that it is ready");
+        tracing::warn!(target: "anabranch::proxy", %error, "cannot tell the service manager that the proxy is ready");
     }
     if let Some(memory) = &memory {
         memory.keep(&mut reactor);

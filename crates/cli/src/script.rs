@@ -19,7 +19,7 @@ pub fn script(args: &ScriptArgs) -> Result<(), Failure> {
     if files.is_empty() {
         return Err(Failure::Refused(miette::miette!(
             help = "name a FILE.script, or a folder that holds some",
-            "there is no script in what was named"
+            "the files and folders named hold no script"
         )));
     }
     let results: Vec<_> = files.iter().map(|path| (path, run_file(path))).collect();

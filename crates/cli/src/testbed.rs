@@ -101,7 +101,7 @@ pub enum BackendName {
 fn time(text: &str) -> Result<Duration, String> {
     let span = quantity::duration(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
     match span.as_nanos() {
-        0 => Err("it would be over at once; accepted: a time above zero, such as 30s".to_owned()),
+        0 => Err("the time is zero; accepted: a time above zero, such as 30s".to_owned()),
         nanos => Ok(Duration::from_nanos(nanos)),
     }
 }
@@ -317,7 +317,7 @@ fn attend(
                 timed_out = true;
             }
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(io::Error::other("nobody waits for the command any more"));
+                return Err(io::Error::other("the process that waited for the command has ended"));
             }
         }
     }

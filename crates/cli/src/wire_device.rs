@@ -94,8 +94,8 @@ pub fn prepare(
             let many = u32::from(ports.end() - ports.start()) + 1;
             if many < most {
                 return Err(Failure::Refused(miette::miette!(
-                    help = "fewer --max-connections, or more --ports",
-                    "every connection takes a port, and there are {many}"
+                    help = "lower --max-connections, or widen --ports",
+                    "each connection takes a port: there are {many} ports for {most} connections"
                 )));
             }
             ports

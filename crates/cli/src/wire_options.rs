@@ -211,13 +211,13 @@ pub fn addresses(given: &[IpAddr], option: &str) -> Result<Vec<IpAddr>, Failure>
     }
     if all.is_empty() {
         let help = format!(
-            "{option} takes addresses that nobody else has, for instance {option} 10.78.0.1; what is sent to them is \
-             routed to the engine. In `anabranch testbed` there are some already."
+            "accepted: {option} with addresses that no other host has, such as {option} 10.78.0.1; what is sent to \
+             them is routed to the engine. In `anabranch testbed` there are some already."
         );
         return Err(Failure::Refused(miette::miette!(help = help, "the engine has no address")));
     }
     if let Some(wrong) = all.iter().find(|ip| ip.is_unspecified() || ip.is_multicast() || ip.is_loopback()) {
-        let help = format!("{option} takes addresses that a host can have and nobody else has");
+        let help = format!("accepted: {option} with the address of one host that no other host has");
         return Err(Failure::Refused(miette::miette!(help = help, "{wrong} cannot be the engine's address")));
     }
     let mut seen = std::collections::BTreeSet::new();
@@ -228,13 +228,13 @@ pub fn addresses(given: &[IpAddr], option: &str) -> Result<Vec<IpAddr>, Failure>
 /// Parses `64KiB`; 0 is refused.
 pub fn size(text: &str) -> Result<Bytes, String> {
     let size = quantity::size(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
-    if size.is_zero() { Err("it must be at least 1B".to_owned()) } else { Ok(size) }
+    if size.is_zero() { Err("accepted: a size from 1B".to_owned()) } else { Ok(size) }
 }
 
 /// Parses `10s`; 0 is refused.
 pub fn span(text: &str) -> Result<Duration, String> {
     let span = quantity::duration(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
-    if span.is_zero() { Err("it must be longer than 0s".to_owned()) } else { Ok(span) }
+    if span.is_zero() { Err("accepted: a time above zero, such as 10s".to_owned()) } else { Ok(span) }
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ),
         ("system = \"TCP\"\ntrend", "system = \"TPC\"\ntrend", "did you mean `TCP`?"),
         ("trend = \"rises\"", "trend = \"rises\"\nvalue = 3", "this statement makes 2 claims"),
-        ("quick = [1]", "quick = [3]", "3 is no value of this axis"),
+        ("quick = [1]", "quick = [3]", "3 is not a value of this axis"),
         ("rate = \"20mbit\"", "rate = \"20\"", "20mbit"),
         ("path.a.loss={}%", "path.c.loss={}%", "path.c"),
         ("paper = \"TEST\"", "paper = \"TEST\"\nbase = \"other.toml\"", "there is no base `other.toml`"),

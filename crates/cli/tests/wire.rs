@@ -244,7 +244,7 @@ fn what_is_refused_says_why_and_what_would_be_right() {
         (&["serve"], 2, "the engine has no address"),
         (&["fetch", "http://h/x", "--path-memory", "Cargo.toml"], 2, "Cargo.toml: the first line must be"),
         (&["proxy", "--listen", "10.78.0.1:80", "--to", "a:1", "--path-memory", "x"], 2, "goes with --socks"),
-        (&["fetch", "https://h/x"], 2, "not spoken here"),
+        (&["fetch", "https://h/x"], 2, "not supported"),
         (&["fetch", "http://h/x", "--from", "10.78.1.2", "--range", "5"], 2, "one range of bytes"),
         (&["fetch", "http://h/", "--from", "10.78.1.2", "--json", "-o", "-"], 2, "standard output can hold one"),
         (&["fetch", "http://h/%20", "--from", "10.78.1.2"], 2, "gives the file no name"),

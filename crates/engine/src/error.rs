@@ -10,10 +10,10 @@ use std::ops::RangeInclusive;
 #[non_exhaustive]
 pub enum ConfigError {
     /// `max_subflows` is out of range.
-    #[error("`max_subflows` is {0}: a connection has from 1 to {MAX_SUBFLOWS}")]
+    #[error("`max_subflows` is {0}; accepted: 1 to {MAX_SUBFLOWS}")]
     MaxSubflows(usize),
     /// `profile.mss` is out of range.
-    #[error("`profile.mss` is {given} bytes: from {} to {}", .range.start(), .range.end())]
+    #[error("`profile.mss` is {given} bytes; accepted: {} to {}", .range.start(), .range.end())]
     Mss {
         /// Bytes of payload that were asked for.
         given: u16,
@@ -21,22 +21,22 @@ pub enum ConfigError {
         range: RangeInclusive<u16>,
     },
     /// An address cannot be that of a host.
-    #[error("`addresses` holds {0}: an address of one host is needed, not the unspecified or a multicast address")]
+    #[error("`addresses` holds {0}; accepted: addresses of one host, neither unspecified nor multicast")]
     Address(IpAddr),
     /// An address stands in `addresses` twice.
-    #[error("`addresses` holds {0} twice: each address once")]
+    #[error("`addresses` holds {0} twice; accepted: each address once")]
     AddressTwice(IpAddr),
     /// There are more addresses than identifiers (RFC 8684 §3.4.1).
-    #[error("`addresses` holds {0}: MPTCP has identifiers for 255")]
+    #[error("`addresses` holds {0} addresses; accepted: up to 255, as many as MPTCP has identifiers for")]
     Addresses(usize),
     /// `ports` holds no port, or port 0.
-    #[error("`ports` is {} to {}: at least one port, and not port 0", .0.start(), .0.end())]
+    #[error("`ports` is {} to {}; accepted: at least one port, and not port 0", .0.start(), .0.end())]
     Ports(RangeInclusive<u16>),
     /// A buffer holds nothing.
-    #[error("`{0}` is zero: at least 1 B, and for speed the product of bandwidth and delay")]
+    #[error("`{0}` is zero; accepted: at least 1 B, and for full speed the bandwidth-delay product")]
     Buffer(&'static str),
     /// A buffer is larger than any memory.
-    #[error("`{name}` is {given}: at most {MAX_BUFFER}, and a window has at most 1 GiB (RFC 7323 §2.3)")]
+    #[error("`{name}` is {given}; accepted: at most {MAX_BUFFER}, of which a window uses 1 GiB (RFC 7323 §2.3)")]
     LargeBuffer {
         /// The setting.
         name: &'static str,
@@ -44,13 +44,13 @@ pub enum ConfigError {
         given: Bytes,
     },
     /// A timeout would be over as soon as it begins.
-    #[error("`{0}` is zero: a time longer than that, such as 1 s")]
+    #[error("`{0}` is zero; accepted: a time above zero, such as 1 s")]
     Timeout(&'static str),
     /// `burst` lets nothing go.
-    #[error("`burst` is zero: at least 1 B, or `None` for one mapping per segment")]
+    #[error("`burst` is zero; accepted: at least 1 B, or `None` for one mapping per segment")]
     Burst,
     /// `keepalive` would ask without a pause.
-    #[error("`keepalive` has a pause of zero: `idle` and `interval` are longer than that")]
+    #[error("`keepalive.idle` or `keepalive.interval` is zero; accepted: times above zero")]
     Keepalive,
 }
 
@@ -62,7 +62,7 @@ pub enum OpenError {
     #[error("{0} is no address of this host: add it to `Config::addresses`, or with `Endpoint::add_address`")]
     NotLocal(IpAddr),
     /// One address is IPv4, the other IPv6.
-    #[error("no path leads from {local} to {remote}: both have to be IPv4, or both IPv6")]
+    #[error("{local} and {remote} are of different families; accepted: both IPv4, or both IPv6")]
     MixedFamilies {
         /// The local address.
         local: IpAddr,
@@ -70,7 +70,7 @@ pub enum OpenError {
         remote: SocketAddr,
     },
     /// No host can be the peer at that address and port.
-    #[error("{0} cannot be a peer: the address of one host, and a port other than 0, are needed")]
+    #[error("{0} cannot be a peer; accepted: the address of one host, and a port other than 0")]
     Remote(SocketAddr),
     /// Every port that may be used has a connection to that peer already.
     #[error("no port is left on {local} for a connection to {remote}: close one, or widen `Config::ports`")]

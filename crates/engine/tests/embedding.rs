@@ -143,7 +143,7 @@ fn settings_that_cannot_be_are_refused() {
     let restless = Keepalive { idle: Some(Duration::ZERO), ..Keepalive::default() };
     assert_eq!(refused(&|it| it.keepalive = restless), ConfigError::Keepalive);
     let text = refused(&|it| it.max_subflows = 64).to_string();
-    assert_eq!(text, "`max_subflows` is 64: a connection has from 1 to 16");
+    assert_eq!(text, "`max_subflows` is 64; accepted: 1 to 16");
 }
 
 #[test]

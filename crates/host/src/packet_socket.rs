@@ -29,7 +29,7 @@ pub enum VethError {
     #[error(transparent)]
     Command(#[from] CommandError),
     /// The system refused.
-    #[error("veth pair `{name}`: {error}")]
+    #[error("cannot make the veth pair `{name}`: {error}")]
     System {
         /// The host's end.
         name: String,

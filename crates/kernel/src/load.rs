@@ -24,13 +24,13 @@ pub enum LoadError {
     #[error("this kernel has no BTF: cannot read {BTF}: {0}")]
     NoBtf(io::Error),
     /// The kernel lacks a function, a struct or a command that is needed.
-    #[error("this kernel cannot take congestion controls from BPF: it has no {0}")]
+    #[error("this kernel does not support congestion controls from BPF: it has no {0}")]
     Lacks(String),
     /// The process may not load it.
-    #[error("not allowed to load BPF programs")]
+    #[error("loading BPF programs is not permitted")]
     NotAllowed,
     /// The name is registered already.
-    #[error("the kernel has a congestion control `{0}` already")]
+    #[error("a congestion control `{0}` is registered with the kernel already")]
     Taken(&'static str),
     /// The verifier refuses a program.
     #[error("the kernel's verifier refuses the program for `{member}`: {error}\n{log}")]

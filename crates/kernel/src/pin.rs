@@ -31,7 +31,7 @@ pub enum UnloadError {
     #[error("`{0}` is not loaded")]
     NotLoaded(&'static str),
     /// Not pinned but registered.
-    #[error("`{0}` is not pinned: a running command holds it, and takes it back when it ends")]
+    #[error("`{0}` is not pinned: a running command holds it and unregisters it when it ends")]
     Held(&'static str),
     /// The pin stays.
     #[error("cannot remove {path}: {error}")]

@@ -13,7 +13,7 @@ pub enum NetworkError {
     #[error("primary is path {0}, but there are only {1}, counted from 0")]
     Primary(usize, usize),
     /// Two links of one name would share their random draws.
-    #[error("`{0}` names two paths or shared links")]
+    #[error("`{0}` names two paths or shared links; accepted: a name of its own for each")]
     DuplicateName(String),
     /// A path name that does not exist.
     #[error("{what} names the path `{name}`; there are: {known}")]

@@ -133,7 +133,7 @@ fn reword(message: &str) -> (String, Option<String>) {
         return (format!("this is a {held}"), Some(format!("accepted: {expected}")));
     }
     if message.starts_with("string values must be quoted") {
-        return ("a text stands in quotes".to_owned(), Some("accepted: a text such as \"10ms\"".to_owned()));
+        return ("a text must be quoted".to_owned(), Some("accepted: a text such as \"10ms\"".to_owned()));
     }
     match message.split_once('\n') {
         Some((problem, help)) => (problem.to_owned(), Some(help.to_owned())),

@@ -90,7 +90,12 @@ pub(crate) fn items(source: &Source, folder: Option<&Path>, depth: usize) -> Res
 fn included(line: &Line, name: &str, folder: Option<&Path>, depth: usize) -> Result<Vec<Item>, ScriptError> {
     let whole = 0..line.text.len();
     let Some(folder) = folder else {
-        return Err(ScriptError::refused(line, &whole, "a text without a file includes nothing", "run it from a file"));
+        return Err(ScriptError::refused(
+            line,
+            &whole,
+            "a script that is not in a file cannot include others",
+            "run it from a file",
+        ));
     };
     if depth + 1 >= MAX_DEPTH {
         return Err(ScriptError::refused(line, &whole, "files include each other too deep", "at most 8 levels"));

@@ -15,7 +15,9 @@ pub(crate) const FLAGS: &str = "SFRPUEW.";
 
 /// The statement on `line`.
 pub(crate) fn parse(line: &Line) -> Result<Statement, ScriptError> {
-    let words = line.words().map_err(|at| ScriptError::refused(line, &at, "a parenthesis has no partner", "add it"))?;
+    let words = line
+        .words()
+        .map_err(|at| ScriptError::refused(line, &at, "a parenthesis is not closed, or not opened", "add it"))?;
     Parser { line, words: &words, next: 0 }.statement()
 }
 
@@ -94,7 +96,7 @@ impl<'a> Parser<'a> {
         };
         if let Some(word) = self.words.get(self.next) {
             let example = STATEMENTS.iter().find(|(name, _)| *name == first.text).map_or("", |(_, example)| example);
-            return Err(self.refuse(word, "this is too much", format!("for example: {example}")));
+            return Err(self.refuse(word, "there is a word too many", format!("for example: {example}")));
         }
         Ok(Statement { when, action })
     }
@@ -351,7 +353,7 @@ mod tests {
             ("lissten 80", "no statement", "did you mean `listen`"),
             ("listen http", "a port expected", "listen 80"),
             ("listen", "a port is missing", "listen 80"),
-            ("listen 80 81", "too much", "listen 80"),
+            ("listen 80 81", "a word too many", "listen 80"),
             ("+5 nothing", "not a time", "+10ms"),
             ("event fallbak", "no event", "did you mean `fallback`"),
             ("subflow a host 10.0.0.1 peer 10.0.0.2:1", "not an address and a port", "subflow a host"),

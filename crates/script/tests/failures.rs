@@ -112,14 +112,14 @@ fn scripts_that_are_wrong_are_refused_with_a_place() {
             "subflow a host 10.1.0.1:80 peer 10.0.0.1:1\na < S dss(ack=1)\n",
             ["t.script:2", "number is not known", "expect"],
         ),
-        ("include nothing.inc\n", ["t.script:1", "includes nothing", "file"]),
+        ("include nothing.inc\n", ["t.script:1", "cannot include others", "file"]),
         ("repeat 3 as i\nnothing\n", ["t.script:1", "without `end`", "close it"]),
         ("check {j} = 1\n", ["t.script:1", "`j` has no value", "loop variables"]),
         ("host checksum=maybe\n", ["t.script:1", "is refused", "on or off"]),
         ("host chekcsum=on\n", ["t.script:1", "is refused", "did you mean `checksum`"]),
         ("nothing\nlisten 80\nhost checksum=on\n", ["t.script:3", "exists already", "move it"]),
         ("check fallbak = 1\n", ["t.script:1", "cannot be checked", "did you mean `fallback`"]),
-        ("+1s..2s listen 80\n", ["t.script:1", "at one moment", "ranges"]),
+        ("+1s..2s listen 80\n", ["t.script:1", "does not fit here", "ranges"]),
     ] {
         let said = refused(text);
         for part in parts {

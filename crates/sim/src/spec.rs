@@ -310,10 +310,10 @@ pub enum SpecError {
         most: usize,
     },
     /// Something to send that is nothing.
-    #[error("{0} is empty; sizes and rates of workloads are above zero")]
+    #[error("{0} is empty; accepted: sizes and rates above zero")]
     Empty(&'static str),
     /// The run takes more events than [`Spec::budget`].
-    #[error("it takes more than {events} events: at {at} of {stop} it was given up")]
+    #[error("the run took more than {events} events and was given up at {at} of {stop}")]
     Budget {
         /// The budget.
         events: u64,
@@ -326,7 +326,7 @@ pub enum SpecError {
     #[error("{0} restarts; accepted are client and server")]
     Restart(Host),
     /// A page that cannot be loaded.
-    #[error("the page of workload {workload} cannot be: {what}")]
+    #[error("the page of workload {workload} is not valid: {what}")]
     Page {
         /// Its number, counted from 1.
         workload: usize,

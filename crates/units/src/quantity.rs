@@ -66,7 +66,7 @@ pub fn share(text: &str) -> Result<f64, Refusal> {
     }
     let share = number.as_f64() / 100.0;
     if share > 1.0 {
-        return Err(refuse(format!("`{text}` is more than everything"), ACCEPTED));
+        return Err(refuse(format!("`{text}` is more than 100%"), ACCEPTED));
     }
     Ok(share)
 }

@@ -42,7 +42,7 @@ impl Tunable {
             set => Ok(set.unwrap_or(option) as usize),
         };
         if file.to.is_some() && args.listen.is_empty() {
-            return Err("`to` belongs to --listen".to_owned());
+            return Err("`to` is given without --listen; accepted: `to` together with --listen".to_owned());
         }
         let per_client = args.max_connections_per_client;
         let limits = Limits {

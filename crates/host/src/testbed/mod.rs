@@ -76,7 +76,7 @@ pub enum TestbedError {
     #[error("cannot make a network namespace: {0}")]
     Namespace(io::Error),
     /// `ip` is not installed.
-    #[error("the command `ip` is missing")]
+    #[error("the command `ip` is missing; install iproute2")]
     NoIproute,
     /// A TUN device could not be made.
     #[error("cannot make a TUN device: {error}")]

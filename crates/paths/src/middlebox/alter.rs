@@ -64,7 +64,7 @@ impl Settings for AlterPayload {
 
     fn check(&self) -> Result<(), &'static str> {
         match (self.remove, self.insert) {
-            (0, 0) => Err("nothing replaced by nothing alters nothing"),
+            (0, 0) => Err("`remove` or `insert` above zero; with neither the box alters nothing"),
             (_, insert) if insert > LARGEST_INSERT => Err("what is inserted fits a segment: at most 1000 bytes"),
             _ => Ok(()),
         }

@@ -81,7 +81,7 @@ fn without_path(at: &At<ChangeTable>) -> Result<Vec<TimedChange>, Problem> {
     let ChangeTable { direction, rate, delay, jitter, loss, state, notify, .. } = &at.value;
     let rates = rate.is_some() || delay.is_some() || jitter.is_some() || loss.is_some();
     if rates || state.is_some() || direction.is_some() || notify.is_some() {
-        return Err(Problem::at(&at.span, "this does not say which path changes", "accepted: path = NAME"));
+        return Err(Problem::at(&at.span, "`path` is missing", "accepted: path = NAME"));
     }
     if !switches::switches_anything(&at.value) {
         let help = format!(

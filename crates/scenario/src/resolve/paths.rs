@@ -125,9 +125,9 @@ fn speeds(
         }
         (None, Some(down), Some(up)) => Ok((service(down, traces)?, service(up, traces)?)),
         (Some(_), Some(other), _) | (Some(_), None, Some(other)) => {
-            Err(Problem::at(&other.span, "`rate` stands for both directions and is given as well", HELP))
+            Err(Problem::at(&other.span, "`rate`, which is for both directions, is given as well", HELP))
         }
-        (None, None, None) => Err(Problem::at(table, "it is not said how fast this is", HELP)),
+        (None, None, None) => Err(Problem::at(table, "`rate` is missing", HELP)),
         (None, Some(only), None) => Err(Problem::at(&only.span, "`up` is missing beside `down`", HELP)),
         (None, None, Some(only)) => Err(Problem::at(&only.span, "`down` is missing beside `up`", HELP)),
     }

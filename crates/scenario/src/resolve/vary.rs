@@ -65,7 +65,7 @@ fn vary(name: &str, path: &PathTable, at: &At<VaryTable>, stop: Duration) -> Res
 fn bounds<T: Copy + PartialOrd>(at: &Bounds<T>) -> Result<[T; 2], Problem> {
     match at.value.map(|unit| unit.0) {
         [least, most] if least <= most => Ok([least, most]),
-        _ => Err(Problem::at(&at.span, "the first is more than the second", "accepted: [least, most]")),
+        _ => Err(Problem::at(&at.span, "the first value is larger than the second", "accepted: [least, most]")),
     }
 }
 

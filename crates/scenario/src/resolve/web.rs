@@ -61,7 +61,7 @@ pub(super) fn interactive(at: &At<WorkloadTable>, start: Duration, texts: &mut T
             let span = duration.as_ref().map_or(&at.span, |at| &at.span);
             if objects.is_empty() || length > LONGEST {
                 let help = format!("accepted: more than 4s, up to {LONGEST}");
-                return Err(Problem::at(span, format!("a session of {length} is none"), help));
+                return Err(Problem::at(span, format!("`duration` is {length}"), help));
             }
             objects
         }
@@ -73,9 +73,11 @@ pub(super) fn interactive(at: &At<WorkloadTable>, start: Duration, texts: &mut T
 
 fn downwards(at: &At<WorkloadTable>) -> Result<(), Problem> {
     match &at.value.direction {
-        Some(direction) if direction.value == DirectionName::Up => {
-            Err(Problem::at(&direction.span, "clients ask for objects, and servers send them", "accepted: \"down\""))
-        }
+        Some(direction) if direction.value == DirectionName::Up => Err(Problem::at(
+            &direction.span,
+            "the objects of a page go down, from server to client",
+            "accepted: \"down\"",
+        )),
         _ => Ok(()),
     }
 }
@@ -100,7 +102,7 @@ fn generated(table: &PageTable, source: &At<PageSource>) -> Result<Page, Problem
     let PageTable { objects, total, seed, wave, computation } = *table;
     if !(1..=page::MOST_OBJECTS).contains(&objects) {
         let help = format!("accepted: 1 to {}", page::MOST_OBJECTS);
-        return Err(Problem::at(&source.span, format!("a page of {objects} objects is none"), help));
+        return Err(Problem::at(&source.span, format!("`objects` is {objects}"), help));
     }
     if !(objects as u64..=page::MOST_BYTES).contains(&total.0.get()) {
         let help = format!("accepted: a byte for each object, up to {}", Bytes::new(page::MOST_BYTES));
@@ -113,7 +115,7 @@ fn generated(table: &PageTable, source: &At<PageSource>) -> Result<Page, Problem
         }
         (Some(size), Some(computation)) => {
             let help = format!("accepted: a wave of 1 or more, computations of up to {LONGEST_COMPUTATION}");
-            let problem = format!("waves of {size} objects with computations of {} are none", computation.0);
+            let problem = format!("`wave` is {size} and `computation` is {}", computation.0);
             return Err(Problem::at(&source.span, problem, help));
         }
         _ => {

@@ -112,7 +112,7 @@ fn workload(
                 (None, Some(duration)) if !repeat => Extent::For(duration.value.0),
                 _ => {
                     let help = "accepted: `duration`, or `size`, or `size` with `repeat = true`";
-                    return Err(Problem::at(&at.span, "it is not clear how much this TCP sends", help));
+                    return Err(Problem::at(&at.span, "the amount to send is missing, or given twice", help));
                 }
             };
             let (policy, span) = match &table.congestion {
@@ -236,7 +236,7 @@ fn sizes(at: &At<WorkloadTable>) -> Result<Vec<Bytes>, Problem> {
         }
     };
     match sizes.iter().any(|size| size.is_zero()) || sizes.is_empty() {
-        true => Err(Problem::at(&at.span, "there is an empty file, or none", "accepted: sizes from 1B")),
+        true => Err(Problem::at(&at.span, "a size is zero, or there is no file", "accepted: sizes from 1B")),
         false => Ok(sizes),
     }
 }
@@ -267,7 +267,7 @@ fn path(at: &At<WorkloadTable>, paths: &[String]) -> Result<String, Problem> {
 fn duration(at: &At<WorkloadTable>) -> Result<Duration, Problem> {
     let duration = needed(at, "duration", at.value.duration.as_ref(), "\"10s\"")?;
     match duration.value.0.is_zero() {
-        true => Err(Problem::at(&duration.span, "nothing is sent in no time", "accepted: a time above zero")),
+        true => Err(Problem::at(&duration.span, "the time is zero", "accepted: a time above zero")),
         false => Ok(duration.value.0),
     }
 }

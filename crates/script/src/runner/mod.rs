@@ -223,7 +223,7 @@ impl Runner {
         let (low, high) = self.window(when);
         if low != high || low < self.now {
             let help = "one time that has not passed; ranges go with expected segments";
-            return Err(ScriptError::refused(line, &(0..line.text.len()), "this happens at one moment", help));
+            return Err(ScriptError::refused(line, &(0..line.text.len()), "a range of times does not fit here", help));
         }
         // Events due at this very moment happen first only if time has to pass.
         if low > self.now {

@@ -79,13 +79,13 @@ pub enum FetchError {
     #[error("the connection broke before the end")]
     Broken,
     /// No progress for too long.
-    #[error("nothing came for too long")]
+    #[error("no data arrived within the time allowed for a stall")]
     Stalled,
     /// The time for all of it was over.
-    #[error("it took longer than allowed")]
+    #[error("the transfer took longer than the time allowed")]
     TooLong,
     /// The end came before what was promised.
-    #[error("the peer ended before the whole body had come")]
+    #[error("the peer closed the connection before the whole body had arrived")]
     Short,
     /// The reply is not HTTP/1.1.
     #[error("no valid HTTP reply: {0}")]
@@ -97,7 +97,7 @@ pub enum FetchError {
     #[error("cannot write the output: {0}")]
     Output(#[source] io::Error),
     /// The upload cannot be read.
-    #[error("cannot read what is to be uploaded: {0}")]
+    #[error("cannot read the upload: {0}")]
     Upload(#[source] io::Error),
     /// SIGINT or SIGTERM.
     #[error("interrupted")]

@@ -52,7 +52,9 @@ impl Reply {
         match self.body.as_mut().map(BodyReader::end) {
             Some(true) => Ok(()),
             Some(false) => Err(FetchError::Short),
-            None if self.head.is_empty() => Err(FetchError::NotHttp("the peer closed without a word".into())),
+            None if self.head.is_empty() => {
+                Err(FetchError::NotHttp("the peer closed the connection without a reply".into()))
+            }
             None => Err(FetchError::Short),
         }
     }
@@ -70,7 +72,9 @@ impl Reply {
         input.clear();
         let head = match self.head.take(MAX_HEAD) {
             Found::Whole(head) => head,
-            Found::Partial if self.head.is_hopeless() => return Err(malformed(&"it begins with no version")),
+            Found::Partial if self.head.is_hopeless() => {
+                return Err(malformed(&"it does not begin with an HTTP version"));
+            }
             Found::Partial => return Ok(Step::More),
             Found::TooLong => return Err(malformed(&"its head is too long")),
         };
@@ -85,11 +89,15 @@ impl Reply {
         }
         let status = parsed.code.ok_or_else(|| malformed(&"it has no status"))?;
         match status {
-            101 => return Err(malformed(&"it changes the protocol, which nobody asked for")),
+            101 => return Err(malformed(&"it changes the protocol without being asked")),
             100..200 => {
                 self.interim += 1;
                 let endless = self.interim > MAX_INTERIM;
-                return if endless { Err(malformed(&"interim replies without end")) } else { Ok(Step::More) };
+                return if endless {
+                    Err(malformed(&"more interim replies than are accepted"))
+                } else {
+                    Ok(Step::More)
+                };
             }
             200..600 => {}
             other => return Err(malformed(&format!("status {other}"))),

@@ -35,7 +35,7 @@ pub enum TargetError {
     #[error("`{0}` is no URL ({1})")]
     NoUrl(String, url::ParseError),
     /// Something else than HTTP.
-    #[error("`{0}:` is not spoken here")]
+    #[error("`{0}:` is not supported")]
     Scheme(String),
     /// No host, or for TCP no port.
     #[error("`{0}` names no {1}")]

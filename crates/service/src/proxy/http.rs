@@ -28,7 +28,7 @@ pub(super) fn request(buffer: &[u8], users: Option<&Users>) -> Step<Request> {
         && !parsed.headers.iter().any(|header| is_authorized(header, users))
     {
         let ask = "Proxy-Authenticate: Basic realm=\"anabranch\", charset=\"UTF-8\"\r\n";
-        return refuse("407 Proxy Authentication Required", ask, "no user name and password, or wrong ones");
+        return refuse("407 Proxy Authentication Required", ask, "a user name or password that is missing or wrong");
     }
     match parsed.path.and_then(authority) {
         Some(request) => Step::Done(length, request),

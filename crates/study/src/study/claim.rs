@@ -103,8 +103,8 @@ impl Claim {
         if let Some(trend) = *trend {
             match (&statement.over, statement.lead) {
                 (Some(over), None) => {
-                    let help = "accepted: lead = \"above\" or \"below\": where the system is in the paper";
-                    return Err(Problem::at(&over.span, "on which side of this is the gap?", help));
+                    let help = "accepted: lead = \"above\" or \"below\": where the paper has the system";
+                    return Err(Problem::at(&over.span, "`lead` is missing", help));
                 }
                 (_, lead) => claims.push(Claim::Trend(trend, lead)),
             }
@@ -120,7 +120,7 @@ impl Claim {
         let about_one = |claim: &Claim| !matches!(claim, Claim::Order(_) | Claim::Trend(..) | Claim::Untestable(_));
         match claims.len() {
             1 if claims.iter().any(about_one) && statement.system.is_none() => {
-                Err(Problem::at(place, "it is not said which system this is about", "accepted: system = \"NAME\""))
+                Err(Problem::at(place, "`system` is missing", "accepted: system = \"NAME\""))
             }
             1 => Ok(claims.remove(0)),
             count => {

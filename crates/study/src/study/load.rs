@@ -309,7 +309,11 @@ impl Study {
                 || claim.margin.is_some_and(|x| x < 0.0)
             {
                 let help = "accepted: finite numbers, tolerances not below zero, a range from the lower to the higher";
-                return Err(Problem::at(&claim.metric.span, "a number of this statement is none", help));
+                return Err(Problem::at(
+                    &claim.metric.span,
+                    "a number of this statement is not finite, or out of order",
+                    help,
+                ));
             }
             if claim.equals.is_some() && claim.metric.value != "decisions" {
                 let problem = format!("`{}` is no text", claim.metric.value);
@@ -376,7 +380,7 @@ fn axis(at: &At<AxisTable>) -> Result<Axis, Problem> {
     let AxisTable { name, label, unit, log, set, values, quick, points } = &at.value;
     let help = "accepted: `set` with `values`, or [[axis.points]] with `x` and `set`";
     if values.is_empty() == points.is_empty() || set.is_empty() != values.is_empty() {
-        return Err(Problem::at(&at.span, format!("the points of the axis `{name}` are not clear"), help));
+        return Err(Problem::at(&at.span, format!("the axis `{name}` has two kinds of points, or none"), help));
     }
     let mut all = Vec::new();
     for &x in values {
@@ -391,7 +395,11 @@ fn axis(at: &At<AxisTable>) -> Result<Axis, Problem> {
     if let Some(quick) = quick
         && let Some(x) = quick.value.iter().find(|x| all.iter().all(|point| point.x != **x))
     {
-        return Err(Problem::at(&quick.span, format!("{x} is no value of this axis"), "accepted: some of its values"));
+        return Err(Problem::at(
+            &quick.span,
+            format!("{x} is not a value of this axis"),
+            "accepted: some of its values",
+        ));
     }
     Ok(Axis {
         name: name.clone(),
@@ -406,7 +414,9 @@ fn axis(at: &At<AxisTable>) -> Result<Axis, Problem> {
 
 /// Replaces `{}` in the template by the value, and `{*2.5}` by 2.5 times the value.
 fn fill(template: &At<String>, x: f64) -> Result<String, Problem> {
-    let wrong = || Problem::at(&template.span, "a brace is not understood", "accepted: `{}` or `{*2.5}` for the value");
+    let wrong = || {
+        Problem::at(&template.span, "text between braces is not understood", "accepted: `{}` or `{*2.5}` for the value")
+    };
     let (mut text, mut rest) = (String::new(), template.value.as_str());
     while let Some(at) = rest.find('{') {
         let (before, behind) = rest.split_at(at);
@@ -424,7 +434,7 @@ fn fill(template: &At<String>, x: f64) -> Result<String, Problem> {
     if text == template.value {
         return Err(Problem::at(
             &template.span,
-            "this is the same at each value",
+            "the text does not use the value of the axis",
             "accepted: `{}` in place of the value",
         ));
     }

@@ -416,7 +416,7 @@ fn of_part(reader: &Reader, campaign: &str) -> Result<Range<u64>, String> {
     if said(CAMPAIGN)? != campaign {
         return Err(format!("it belongs to another sweep, made by {}", said(BUILD)?));
     }
-    let number = |key| said(key)?.parse::<u64>().map_err(|_| "its range is no range".to_owned());
+    let number = |key| said(key)?.parse::<u64>().map_err(|_| "its range is not two numbers".to_owned());
     match number(FIRST)?..number(END)? {
         range if range.start < range.end => Ok(range),
         _ => Err("its range is empty".to_owned()),

@@ -69,7 +69,7 @@ fn policies_change_hands_in_the_course_of_a_run() {
     for (wrong, said) in [
         ("at = \"3s\"\n", "this changes nothing"),
         ("at = \"3s\"\nhost = \"client\"\npath = \"wlan\"\nrate = \"1mbit\"\n", "no policy of this host changes"),
-        ("at = \"3s\"\nrate = \"1mbit\"\n", "this does not say which path changes"),
+        ("at = \"3s\"\nrate = \"1mbit\"\n", "`path` is missing"),
         ("at = \"3s\"\npath = \"wlan\"\nscheduler = \"ecf\"\n", "this changes nothing on its path"),
         ("at = \"3s\"\nscheduler = \"efc\"\n", "there is no scheduler called `efc`"),
     ] {

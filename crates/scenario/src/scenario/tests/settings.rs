@@ -46,9 +46,9 @@ fn a_wrong_value_is_pointed_at() {
         ("mss = 63", "`mss` is 63", "64 to 65495 bytes", "63"),
         ("send-buffer = \"0B\"", "`send-buffer` is empty", "any size from 1B", "\"0B\""),
         ("min-rto = \"1 hour\"", "`hour` is no unit that fits here", "a time with its unit", "\"1 hour\""),
-        ("rejoin = true", "`true` does not say how long", "a time such as \"40ms\", or false", "true"),
+        ("rejoin = true", "`true` is no time", "a time such as \"40ms\", or false", "true"),
         ("rto = \"linus\"", "unknown value `linus`", "linux, rfc6298, mptcp-ns3", "\"linus\""),
-        ("rto = 3", "this is a integer `3`", "a string", "3"),
+        ("rto = 3", "this is an integer `3`", "a string", "3"),
         ("deny-join = true", "unknown key `deny-join`", "profile, ", "deny-join"),
     ] {
         let error = with_dummy(&format!("[host]\n{line}"), &[]).err().unwrap();

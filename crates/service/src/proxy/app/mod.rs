@@ -77,9 +77,7 @@ pub enum BuildError {
         error: std::io::Error,
     },
     /// The proxy would be open to everyone.
-    #[error(
-        "{address} can be reached by others, and everybody who does would connect to anywhere through this machine"
-    )]
+    #[error("{address} can be reached from other machines: anyone there could connect to any address through this one")]
     Open {
         /// Address of the listener.
         address: SocketAddr,
