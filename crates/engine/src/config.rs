@@ -1,5 +1,6 @@
 //! Configuration of an endpoint.
 
+use crate::limits::{MAX_BUFFER, MAX_SUBFLOWS};
 use crate::{ConfigError, Profile};
 use anabranch_policy::ack_path::AckPath;
 use anabranch_policy::congestion::CongestionControl;
@@ -166,12 +167,6 @@ pub enum Switch {
     /// Replaces the choice of the first path, for connections that have not begun.
     FirstPath(Factory<dyn FirstPath>),
 }
-
-/// Most subflows a connection can have: each has a bit in the log of sent data.
-pub(crate) const MAX_SUBFLOWS: usize = 16;
-
-/// Largest buffer: sums of a few of them and of offsets fit 64 bits.
-pub(crate) const MAX_BUFFER: Bytes = Bytes::new(1 << 40);
 
 impl Config {
     /// Send and receive buffer unless told otherwise: Linux's `tcp_rmem`. Its `tcp_wmem` is 4 MiB, but RFC 8684 §3.3.5

@@ -14,8 +14,8 @@ use crate::memory::Memory;
 use crate::path_mtu::Mtus;
 use crate::shared::{Route, Shared};
 use crate::{
-    Config, ConfigError, ConnectionId, ConnectionStats, Counters, Ended, Event, OpenError, Purpose, ReadError,
-    SubflowStats, Switch, WriteError, connection,
+    Config, ConfigError, ConnectionId, ConnectionStats, Counters, Ended, Event, OpenError, ReadError, SubflowStats,
+    Switch, Transmit, WriteError, connection,
 };
 use anabranch_units::{Bytes, Entropy, Instant, Secret, Seed, SubflowId};
 use anabranch_wire::{Echo, FlowKey, Segment};
@@ -26,21 +26,6 @@ use std::net::{IpAddr, SocketAddr};
 use strangers::Refusals;
 
 mod strangers;
-
-/// A segment to be sent.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Transmit {
-    /// The segment; its source address says from where it leaves. [`Endpoint::reuse`] of this or another endpoint takes
-    /// its memory back.
-    pub segment: Box<Segment>,
-    /// Size of its IP packet, as [`Endpoint::handle_departure`] expects it; valid until options or payload are changed.
-    pub size: Bytes,
-    /// Tag for [`Endpoint::handle_departure`], to be called when the first hop has sent the segment.
-    pub tag: u64,
-    /// Reason for which it is sent; informational only.
-    pub purpose: Purpose,
-}
 
 /// A piece of a stream, or why there is none.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! Errors of calls to an endpoint.
 
-use crate::config::{MAX_BUFFER, MAX_SUBFLOWS};
+use crate::limits::{MAX_BUFFER, MAX_SUBFLOWS};
 use anabranch_units::Bytes;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;

@@ -1,7 +1,6 @@
 //! Events and counters of an endpoint, for its application and its operator.
 
-use crate::Misconduct;
-use crate::statistics::ENDPOINT;
+use crate::{FallbackReason, Misconduct};
 use anabranch_units::SubflowId;
 use anabranch_wire::ResetReason;
 use std::collections::BTreeMap;
@@ -115,34 +114,6 @@ impl Event {
     }
 }
 
-/// Reason for which a connection is plain TCP although MPTCP was asked for (RFC 8684 §3.7).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[non_exhaustive]
-pub enum FallbackReason {
-    /// The SYN carried no MP_CAPABLE, or one we cannot serve.
-    Syn,
-    /// The SYN/ACK carried none.
-    SynAck,
-    /// SYNs with MP_CAPABLE were not answered, the one without was.
-    SynLost,
-    /// Our SYN carried none, since earlier connections on the same path had lost theirs.
-    Remembered,
-    /// The third ACK carried none.
-    ThirdAck,
-    /// The first data, or the first ACK of ours, carried no MPTCP option.
-    FirstData,
-    /// Data or ACKs of a confirmed connection with one subflow lost their options.
-    OptionsLost,
-    /// The peer sent an infinite mapping.
-    InfiniteMapping,
-    /// A DSS checksum was wrong on the only subflow, and we sent MP_FAIL.
-    ChecksumFailed,
-    /// The peer sent MP_FAIL on the only subflow.
-    PeerFailed,
-    /// Simultaneous open, in which MP_CAPABLE stays unanswered.
-    SimultaneousOpen,
-}
-
 /// Counters of an endpoint, over all its connections.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -195,11 +166,4 @@ pub struct Counters {
     pub fails_received: u64,
     /// ADD_ADDRs with a wrong HMAC.
     pub bad_add_addr: u64,
-}
-
-impl std::ops::AddAssign<&Counters> for Counters {
-    /// Adds the counts of another endpoint.
-    fn add_assign(&mut self, other: &Counters) {
-        ENDPOINT.iter().for_each(|statistic| statistic.add(self, other));
-    }
 }

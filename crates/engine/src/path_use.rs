@@ -4,10 +4,9 @@
 //! An observer of connections (a testbed, a server, a simulation, the reader of a capture) fills in a [`PathUse`] with
 //! what it can tell; the words are made here.
 
-use crate::event::FallbackReason;
+use crate::FallbackReason;
 use crate::stats::{ConnectionStats, SubflowStats};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// Use of multipath in one transfer or run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,76 +136,6 @@ impl Subflow {
             (false, None) => Subflow::Failed,
             (false, Some(_)) => Subflow::Established,
         }
-    }
-}
-
-impl FallbackReason {
-    /// All of them.
-    pub const ALL: [FallbackReason; 11] = [
-        FallbackReason::Syn,
-        FallbackReason::SynAck,
-        FallbackReason::SynLost,
-        FallbackReason::Remembered,
-        FallbackReason::ThirdAck,
-        FallbackReason::FirstData,
-        FallbackReason::OptionsLost,
-        FallbackReason::InfiniteMapping,
-        FallbackReason::ChecksumFailed,
-        FallbackReason::PeerFailed,
-        FallbackReason::SimultaneousOpen,
-    ];
-
-    /// The word for programs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FallbackReason::Syn => "syn",
-            FallbackReason::SynAck => "syn-ack",
-            FallbackReason::SynLost => "syn-lost",
-            FallbackReason::Remembered => "remembered",
-            FallbackReason::ThirdAck => "third-ack",
-            FallbackReason::FirstData => "first-data",
-            FallbackReason::OptionsLost => "options-lost",
-            FallbackReason::InfiniteMapping => "infinite-mapping",
-            FallbackReason::ChecksumFailed => "checksum-failed",
-            FallbackReason::PeerFailed => "peer-failed",
-            FallbackReason::SimultaneousOpen => "simultaneous-open",
-        }
-    }
-
-    /// The reason of this name.
-    pub fn named(name: &str) -> Option<FallbackReason> {
-        FallbackReason::ALL.into_iter().find(|reason| reason.name() == name)
-    }
-}
-
-/// Observation with its usual cause.
-impl fmt::Display for FallbackReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FallbackReason::Syn => {
-                "the SYN had no MP_CAPABLE; the client's program asks for plain TCP (`mptcpize run PROGRAM` has it ask \
-                 for MPTCP), or something on the way took the option out"
-            }
-            FallbackReason::SynAck => {
-                "the SYN/ACK had no MP_CAPABLE; the server's program listens with plain TCP (`mptcpize run PROGRAM` \
-                 has it listen with MPTCP), or something on the way took the option out"
-            }
-            FallbackReason::SynLost => "SYNs with MP_CAPABLE had no answer, and one without had",
-            FallbackReason::Remembered => {
-                "earlier connections on this path lost their SYNs with MP_CAPABLE, so this one did not ask for MPTCP"
-            }
-            FallbackReason::ThirdAck => "the third ACK had no MP_CAPABLE; something on the way took the option out",
-            FallbackReason::FirstData => {
-                "the first data, or its ACK, had no MPTCP option; something on the way took it out"
-            }
-            FallbackReason::OptionsLost => "MPTCP options stopped coming through on its only subflow",
-            FallbackReason::InfiniteMapping => "the peer ended MPTCP with an infinite mapping",
-            FallbackReason::ChecksumFailed => {
-                "a DSS checksum was wrong on its only subflow; something altered the data"
-            }
-            FallbackReason::PeerFailed => "the peer found a wrong DSS checksum on its only subflow",
-            FallbackReason::SimultaneousOpen => "both ends opened at once",
-        })
     }
 }
 

@@ -3,7 +3,7 @@
 //! Answers the questions of reinjection ("has this subflow carried it?") and of window sharing ("how much of the window
 //! does a subflow hold?", A-RBP-5: the subflow that carried a byte first).
 
-use crate::config::MAX_SUBFLOWS;
+use crate::limits::MAX_SUBFLOWS;
 use crate::ring::Ring;
 use anabranch_units::{Duration, Instant};
 

@@ -376,6 +376,13 @@ const OVERRULED: Source<ConnectionStats> = Source {
     },
 };
 
+impl std::ops::AddAssign<&Counters> for Counters {
+    /// Adds the counts of another endpoint.
+    fn add_assign(&mut self, other: &Counters) {
+        ENDPOINT.iter().for_each(|statistic| statistic.add(self, other));
+    }
+}
+
 fn by_reason(counts: &BTreeMap<ResetReason, u64>) -> BTreeMap<Cow<'static, str>, u64> {
     counts.iter().map(|(reason, count)| (reason.name(), *count)).collect()
 }

@@ -239,6 +239,23 @@ fn hosts(chance: &mut Stream) -> (Config, Config) {
     (client, server)
 }
 
+/// A changed copy of something seen, or a stranger's segment, and the host that it is for.
+fn injected(chance: &mut Stream, seen: &Seen) -> (usize, Segment) {
+    let copied = {
+        let seen = seen.borrow();
+        let at = chance.below(seen.len().max(1) as u64) as usize;
+        seen.get(at).cloned().filter(|_| chance.chance(0.85))
+    };
+    let Some((to, mut segment)) = copied else {
+        let to = chance.below(2) as usize;
+        return (to, stranger(chance, to));
+    };
+    for _ in 0..chance.below(4) {
+        lie(chance, &mut segment);
+    }
+    (to, segment)
+}
+
 /// Half of what is injected is a changed copy of something genuine, seconds old at most; some of the genuine segments
 /// are changed on their way as well.
 #[test]
@@ -271,23 +288,7 @@ fn survives_lies_in_every_state() {
         pair.write(CLIENT, b"GET");
         for step in 0..60 {
             for _ in 0..chance.below(4) {
-                let copied = {
-                    let seen = seen.borrow();
-                    let at = chance.below(seen.len().max(1) as u64) as usize;
-                    seen.get(at).cloned().filter(|_| chance.chance(0.85))
-                };
-                let (to, mut segment) = match copied {
-                    Some((to, mut segment)) => {
-                        for _ in 0..chance.below(4) {
-                            lie(&mut chance, &mut segment);
-                        }
-                        (to, segment)
-                    }
-                    None => {
-                        let to = chance.below(2) as usize;
-                        (to, stranger(&mut chance, to))
-                    }
-                };
+                let (to, mut segment) = injected(&mut chance, &seen);
                 pair.hosts[to].handle_segment(pair.now, &mut segment);
                 if chance.chance(0.5) {
                     pair.run(Duration::ZERO);

@@ -76,20 +76,7 @@ impl Watch {
         self.data_segments += 1;
         let first = segment.seq.offset_near(spoken.iss.unwrap(), 0).unwrap();
         let bytes = first..first + segment.payload.len() as u64;
-        let keys = segment.options.mptcp().iter().find_map(|option| match option {
-            MpOption::Capable(capable) => capable.data,
-            _ => None,
-        });
-        let (start, length, dsn) = match (dss.and_then(|dss| dss.map), keys) {
-            (Some(map), None) => {
-                let DataSeq::Long(dsn) = map.dsn else { panic!("3.3.1-5: 64-bit data sequence numbers") };
-                let fin = u64::from(dss.unwrap().data_fin);
-                (u64::from(map.subflow_seq), u64::from(map.length) - fin, dsn)
-            }
-            // The first data, from the byte after the key's hash.
-            (None, Some((length, _))) => (1, u64::from(length), speaker.key.unwrap().idsn() + 1),
-            other => panic!("3.7-1: no mapping, or two, on data: {other:?}"),
-        };
+        let (start, length, dsn) = mapping(segment, speaker.key);
         let range = start..start + length;
         assert!(range.start < bytes.end && bytes.start < range.end, "3.3.1-8: {range:?} maps nothing of {bytes:?}");
         for byte in range {
@@ -97,6 +84,24 @@ impl Watch {
             let before = *spoken.mapped.entry(byte).or_insert(dsn);
             assert_eq!(before, dsn, "3.3.1-1: byte {byte} was mapped elsewhere");
         }
+    }
+}
+
+/// The mapping of data: first subflow offset, length, DSN. With the first data it may be MP_CAPABLE's.
+fn mapping(segment: &Segment, key: Option<Key>) -> (u64, u64, Dsn) {
+    let keys = segment.options.mptcp().iter().find_map(|option| match option {
+        MpOption::Capable(capable) => capable.data,
+        _ => None,
+    });
+    match (segment.options.dss.and_then(|dss| dss.map), keys) {
+        (Some(map), None) => {
+            let DataSeq::Long(dsn) = map.dsn else { panic!("3.3.1-5: 64-bit data sequence numbers") };
+            let fin = u64::from(segment.options.dss.unwrap().data_fin);
+            (u64::from(map.subflow_seq), u64::from(map.length) - fin, dsn)
+        }
+        // The first data, from the byte after the key's hash.
+        (None, Some((length, _))) => (1, u64::from(length), key.unwrap().idsn() + 1),
+        other => panic!("3.7-1: no mapping, or two, on data: {other:?}"),
     }
 }
 

@@ -7,7 +7,7 @@ use super::Connection;
 use super::sender::{Outgoing, Sender};
 use super::subflows::Subflows;
 use crate::Reason;
-use crate::config::MAX_SUBFLOWS;
+use crate::limits::MAX_SUBFLOWS;
 use crate::recovery::{Phase, Sent};
 use crate::sent_log::{Carried, bit};
 use crate::shared::Shared;

@@ -1,7 +1,7 @@
 //! Sets of subflows by their indices.
 
 use super::handshake::MAX_HALF_OPEN_JOINS;
-use crate::config::MAX_SUBFLOWS;
+use crate::limits::MAX_SUBFLOWS;
 use std::num::NonZero;
 
 /// A set of indices of subflows, one bit each.

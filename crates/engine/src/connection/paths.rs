@@ -182,7 +182,7 @@ impl Connection {
             remotes.clear();
         }
         remotes.extend(self.paths.manager.remote.iter().filter(|(_, address)| *address != first));
-        let limit = shared.config.max_subflows.min(crate::config::MAX_SUBFLOWS);
+        let limit = shared.config.max_subflows.min(crate::limits::MAX_SUBFLOWS);
         // A path that the peer called hopeless is not tried while there is a better one (RFC 8684 §3.6 SHOULD NOT).
         let choosy = !self.subflows.iter().all(|subflow| subflow.tx.repeats_in_vain());
         let locals = shared.locals.iter().map(|(_, address)| address.ip);

@@ -12,7 +12,7 @@
 //! nothing could make use of the other paths.
 
 use super::{Connection, Mode};
-use crate::config::MAX_SUBFLOWS;
+use crate::limits::MAX_SUBFLOWS;
 use crate::memory::Offer;
 use crate::shared::{Route, Shared};
 use crate::subflow::{Origin, State};

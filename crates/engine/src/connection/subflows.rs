@@ -10,7 +10,7 @@ use crate::deadline::Earliest;
 use crate::demux::Demux;
 use crate::sent_log::{SentLog, bit};
 use crate::subflow::Subflow;
-use crate::{Keepalive, config::MAX_SUBFLOWS};
+use crate::{Keepalive, limits::MAX_SUBFLOWS};
 use anabranch_units::{Duration, Instant, SubflowId};
 use anabranch_wire::FlowKey;
 use std::net::IpAddr;

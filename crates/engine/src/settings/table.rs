@@ -3,7 +3,7 @@
 use super::Domain::{Choice, Flag, Number, NumberOrOff, Ports, Size, SizeOrOff, Time, TimeOrOff};
 use super::Kernel::{self, Other, Switch};
 use super::{ANY, Setting, Word};
-use crate::config::MAX_SUBFLOWS;
+use crate::limits::MAX_SUBFLOWS;
 use crate::{Config, FastClose, ReceiveTuning, RtoRule};
 use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_units::Duration;

@@ -1,4 +1,4 @@
-//! Pictures to try a policy on by hand: pieces of 1,000 bytes named by their number, times in milliseconds.
+//! Scenes to try a policy on by hand: pieces of 1,000 bytes named by their number, times in milliseconds.
 
 use super::{FlightView, Order, Outstanding, Piece, Repeat, SubflowSet, SubflowState, Transmission};
 use crate::{SubflowView, View};

@@ -83,6 +83,38 @@ impl Toy {
         }
         self.transmit(Packet::Ack(self.rcv_nxt, sack, dsack));
     }
+
+    /// An ACK arrives; returns what it delivers.
+    fn acknowledge(&mut self, ack: u64, sack: &[(u64, u64)], dsack: Option<(u64, u64)>) -> u64 {
+        let is_duplicate = ack == self.r.snd_una() && dsack.is_none();
+        let ack = AckIn { ack, sack, dsack, is_duplicate, rtt_from_timestamp: None };
+        let phase = self.r.phase();
+        let out = self.r.on_ack(self.now, &ack, &self.rtt);
+        assert_eq!(out.newly_lost > 0, out.newly_lost_bytes > 0);
+        if out.left_recovery {
+            assert!(matches!(phase, Phase::Recovery | Phase::Loss));
+        }
+        if let Some(sample) = out.rtt {
+            assert!(sample >= ms(40), "Karn: no sample below the true round trip");
+            self.rtt.sample(self.now, sample);
+        }
+        self.r.rearm(self.now, &self.rtt);
+        assert!(self.r.deadline().is_none_or(|at| at >= self.now));
+        out.delivered
+    }
+
+    /// A timer runs out.
+    fn expire(&mut self, at: Instant, total: u64) {
+        self.now = at;
+        if self.r.on_deadline(self.now, &self.rtt) == Fired::Probe {
+            if self.r.snd_nxt() < total {
+                self.new_segment(total);
+            } else if let Some(sent) = self.r.probe_candidate() {
+                self.r.on_retransmit(self.now, sent.start, &self.rtt);
+                self.transmit(Packet::Data(sent.start, sent.end()));
+            }
+        }
+    }
 }
 
 fn exchange(config: Config, seed: u64, loss_percent: u64, jitter_ms: u64) {
@@ -118,36 +150,10 @@ fn exchange(config: Config, seed: u64, loss_percent: u64, jitter_ms: u64) {
                 toy.now = key.0;
                 match toy.network.remove(&key).unwrap() {
                     Packet::Data(start, end) => toy.receive(start, end),
-                    Packet::Ack(ack, sack, dsack) => {
-                        let is_duplicate = ack == toy.r.snd_una() && dsack.is_none();
-                        let ack = AckIn { ack, sack: &sack, dsack, is_duplicate, rtt_from_timestamp: None };
-                        let phase = toy.r.phase();
-                        let out = toy.r.on_ack(toy.now, &ack, &toy.rtt);
-                        delivered += out.delivered;
-                        assert_eq!(out.newly_lost > 0, out.newly_lost_bytes > 0);
-                        if out.left_recovery {
-                            assert!(matches!(phase, Phase::Recovery | Phase::Loss));
-                        }
-                        if let Some(sample) = out.rtt {
-                            assert!(sample >= ms(40), "Karn: no sample below the true round trip");
-                            toy.rtt.sample(toy.now, sample);
-                        }
-                        toy.r.rearm(toy.now, &toy.rtt);
-                        assert!(toy.r.deadline().is_none_or(|at| at >= toy.now));
-                    }
+                    Packet::Ack(ack, sack, dsack) => delivered += toy.acknowledge(ack, &sack, dsack),
                 }
             }
-            (_, Some(at)) => {
-                toy.now = at;
-                if toy.r.on_deadline(toy.now, &toy.rtt) == Fired::Probe {
-                    if toy.r.snd_nxt() < total {
-                        toy.new_segment(total);
-                    } else if let Some(sent) = toy.r.probe_candidate() {
-                        toy.r.on_retransmit(toy.now, sent.start, &toy.rtt);
-                        toy.transmit(Packet::Data(sent.start, sent.end()));
-                    }
-                }
-            }
+            (_, Some(at)) => toy.expire(at, total),
             _ => unreachable!("a deadline exists"),
         }
         assert_eq!(toy.r.totals(), toy.r.recompute());
