@@ -246,15 +246,13 @@ impl Connection {
         let mut vain = 0;
         // Timers ask for probes, so that none is asked for in between.
         let probing = self.subflows.possible(Kind::Probing).any(|index| self.subflows[index].tx.probe_now);
+        let may_copy = self.sender.views.len() > 1 && self.sender.scheduler.capabilities.repeats && self.may_reinject();
         loop {
             self.copy(now, shared);
             let unsent = self.sender.outgoing.unsent.total();
             let any_room = self.sender.views.iter().any(SubflowView::has_room);
             let room_to_repeat = any_room || self.sender.views.iter().any(SubflowView::has_room_to_repeat);
-            let copies = room_to_repeat
-                && self.sender.views.len() > 1
-                && self.sender.scheduler.capabilities.repeats
-                && self.may_reinject();
+            let copies = room_to_repeat && may_copy;
             if unsent == 0 && !copies {
                 return self.drained(now, shared);
             }
