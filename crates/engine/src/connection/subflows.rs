@@ -3,6 +3,10 @@
 //! Every segment asks about all of them: who may send, who has to repeat, whose timer is first. The answers are kept
 //! beside the subflows, in one bit or word for each, and worked out again only for those that may have changed: each
 //! mutable access marks its subflow.
+//!
+//! An index holds until a subflow goes: after a step that may end one it is looked up again, and what is kept by index
+//! is worked out anew. All else names a subflow by its identifier (events, views, policies, probes) or by its slot (the
+//! log of sent data), which is its own for as long as it is there.
 
 use super::indices::Indices;
 use crate::SubflowStats;
