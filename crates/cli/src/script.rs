@@ -19,7 +19,7 @@ pub fn script(args: &ScriptArgs) -> Result<(), Failure> {
     if files.is_empty() {
         return Err(Failure::Refused(miette::miette!(
             help = "name a FILE.script, or a folder that holds some",
-            "the files and folders named hold no script"
+            "there is no script in the files and folders named"
         )));
     }
     let results: Vec<_> = files.iter().map(|path| (path, run_file(path))).collect();

@@ -125,7 +125,7 @@ fn runs_that_break_are_told_at_the_end() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
         text.contains("of 200 runs broke, of which the first 10 are:")
-            && text.contains("it takes more than 500 events"),
+            && text.contains("the run took more than 500 events"),
         "{text}"
     );
 }

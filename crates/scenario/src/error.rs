@@ -130,7 +130,8 @@ fn reword(message: &str) -> (String, Option<String>) {
     if let Some((held, expected)) =
         message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
     {
-        return (format!("this is a {held}"), Some(format!("accepted: {expected}")));
+        let article = if held.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
+        return (format!("this is {article} {held}"), Some(format!("accepted: {expected}")));
     }
     if message.starts_with("string values must be quoted") {
         return ("a text must be quoted".to_owned(), Some("accepted: a text such as \"10ms\"".to_owned()));

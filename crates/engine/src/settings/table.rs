@@ -125,7 +125,8 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "burst",
         "Maximum size of a mapping (at most 65534B) that segments sent back to back on a subflow share, as \
-         segmentation offload needs it. False for one mapping per segment; on a TUN device with offload it cannot be off.",
+         segmentation offload needs it. False for one mapping per segment; on a TUN device with offload it cannot be \
+         off.",
         SizeOrOff(|c| &mut c.burst),
     ),
     Setting::new(

@@ -216,7 +216,7 @@ fn a_run_that_breaks_is_a_row_and_the_sweep_goes_on() {
     let budget = format!("most-events = 50\n{}", SWEEP.replace("baselines = true", ""));
     let rows = run(&read(&budget), 0..1, 1);
     let problem = rows[0].result.as_ref().unwrap_err();
-    assert!(problem.contains("it takes more than 50 events"), "{problem}");
+    assert!(problem.contains("the run took more than 50 events"), "{problem}");
 }
 
 /// The interval of 40 kB over a lossy path is wide; without randomness one repetition is enough.
