@@ -120,7 +120,7 @@ fn text(text: &str) -> &[u8] {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    text[..end].as_bytes()
+    &text.as_bytes()[..end]
 }
 
 /// A multiple of four, so that padding does not add to it.
