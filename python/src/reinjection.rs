@@ -263,7 +263,7 @@ fields! {
     id: u16 = |s| s.id.0;
     /// One of the two ends asked to use it only when no other works (MP_PRIO, or B in MP_JOIN).
     backup: bool = |s| s.backup;
-    /// It may carry data: neither potentially failed nor stale nor suspected of losing data that it acknowledges.
+    /// It may carry data: neither potentially failed nor stale nor suspected of losing what it acknowledges.
     usable: bool = |s| s.usable;
     /// A full segment may leave on it now.
     has_room: bool = |s| s.has_room;

@@ -266,8 +266,8 @@ fn a_subflow_that_answers_the_keepalive_stays() {
     assert!(puppet.read == PATTERN[..20]);
 }
 
-/// §3.4.2: a segment withdraws an address to which a join is under way, one that began before the segment's own subflow.
-/// The join ends, and the rest of the segment counts: its data, its DATA_ACK.
+/// §3.4.2: a segment withdraws an address to which a join is under way, one that began before the segment's own
+/// subflow. The join ends, and the rest of the segment counts: its data, its DATA_ACK.
 #[test]
 fn a_join_that_is_given_up_costs_nothing_of_the_segment_that_says_so() {
     let (mut puppet, line) = connected();

@@ -242,7 +242,7 @@ impl Toy {
         Ok(())
     }
 
-    /// Nothing new can leave although a subflow has room.
+    /// Offers a subflow with room while nothing new can leave.
     fn offer(&mut self, at: usize, policy: &mut Built<dyn Reinjection>, deeds: &mut Deeds) -> Result<(), String> {
         let carried = self.outstanding_at(Dsn::new(self.una * MSS)).map_or(SubflowSet::NONE, |oldest| oldest.carriers);
         let on = self.subflows[at].id;

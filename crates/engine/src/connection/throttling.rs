@@ -33,8 +33,8 @@ impl Sender {
         !free && self.is_paced_or_crowded(now, subflow, profile)
     }
 
-    /// TCP Small Queues admit the larger of some segments and what the pacing rate sends in a millisecond. A full segment
-    /// with its headers is larger than its payload, so that this many of them are enough.
+    /// TCP Small Queues admit the larger of some segments and what the pacing rate sends in a millisecond. A full
+    /// segment with its headers is larger than its payload, so that this many of them are enough.
     fn is_paced_or_crowded(&self, now: Instant, subflow: &Subflow, profile: &Profile) -> bool {
         let congestion = &self.congestion;
         let model = congestion.model(subflow.id, subflow.tx.rtt.srtt());

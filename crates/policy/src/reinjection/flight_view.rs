@@ -100,7 +100,7 @@ pub struct SubflowState {
     pub mark: SubflowSet,
     /// One of the two ends asked to use it only when no other works.
     pub backup: bool,
-    /// True if it may carry data: neither potentially failed nor stale nor suspected of losing data that it acknowledges.
+    /// True if it may carry data: neither potentially failed nor stale nor suspected of losing what it acknowledges.
     pub usable: bool,
     /// A full segment may leave on it now.
     pub has_room: bool,
