@@ -4,7 +4,7 @@
 //! be out of order by a little (several interfaces, several queues); each file is sorted within a bounded number of
 //! records.
 
-use crate::inspector::Inspector;
+use crate::inspector::{Inspector, Place, Sighting};
 use crate::limits::Limits;
 use crate::report::{FileReport, Report};
 use anabranch_capture::{LinkError, LinkType, ReadError, Reader, Record};
@@ -17,15 +17,48 @@ use std::path::{Path, PathBuf};
 /// Reads capture files and analyses what can be read of them; `-` is standard input. Troubles stand in
 /// [`Report::files`]; a file of which nothing could be read has `is_capture` false there.
 pub fn inspect(paths: &[PathBuf], limits: Limits) -> Report {
+    inspect_watched(paths, limits, &mut |_| ()).report
+}
+
+/// A packet on its way through an analysis.
+#[derive(Clone, Copy, Debug)]
+pub struct Passing<'a> {
+    /// Index of its file.
+    pub file: usize,
+    /// Index of its interface in the file.
+    pub interface: u32,
+    /// Flow that it belongs to.
+    pub sighting: Sighting,
+    /// Content.
+    pub captured: &'a Captured,
+}
+
+/// An analysis, with what ties it to the packets that passed.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// Analysis.
+    pub report: Report,
+    /// Place of each flow in the report.
+    pub places: Vec<Place>,
+    /// Names of the interfaces of each file.
+    pub interfaces: Vec<Vec<Option<String>>>,
+}
+
+/// The same, and shows each TCP packet of a known flow to `watch`, in the order of time.
+pub fn inspect_watched(paths: &[PathBuf], limits: Limits, watch: &mut dyn FnMut(Passing<'_>)) -> Watched {
     let mut inspector = Inspector::new(limits);
     let mut inputs: Vec<Input> = paths.iter().map(|path| Input::open(path)).collect();
     loop {
         let next = inputs.iter_mut().enumerate().filter_map(|(index, input)| Some((input.next_at()?, index))).min();
         let Some((_, index)) = next else { break };
         let Some((at, interface, packet)) = inputs[index].next_packet() else { continue };
-        inspector.packet(at, (index as u32) << 16 | interface, &packet);
+        if let Some(sighting) = inspector.packet(at, (index as u32) << 16 | interface, &packet) {
+            watch(Passing { file: index, interface, sighting, captured: &packet });
+        }
     }
-    Report { files: inputs.into_iter().map(Input::report).collect(), ..inspector.finish() }
+    let interfaces = inputs.iter().map(Input::interfaces).collect();
+    let (report, places) = inspector.finish_with_places();
+    Watched { report: Report { files: inputs.into_iter().map(Input::report).collect(), ..report }, places, interfaces }
 }
 
 /// One file.
@@ -126,6 +159,12 @@ impl Input {
                 None
             }
         }
+    }
+
+    /// Names of its interfaces.
+    fn interfaces(&self) -> Vec<Option<String>> {
+        let described = self.reader.iter().flat_map(|reader| reader.interfaces());
+        described.map(|interface| interface.name.clone()).collect()
     }
 
     fn report(self) -> FileReport {

@@ -24,8 +24,8 @@ mod unknown;
 mod verdict;
 mod version;
 
-pub use feed::inspect;
-pub use inspector::Inspector;
+pub use feed::{Passing, Watched, inspect, inspect_watched};
+pub use inspector::{Inspector, Place, Sighting};
 pub use limits::Limits;
 pub use report::{
     AttemptReport, CaptureReport, ConnectionReport, DirectionReport, EndReport, FallbackReport, FileReport, GapReport,

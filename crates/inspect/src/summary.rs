@@ -2,7 +2,7 @@
 
 use crate::connection::Connection;
 use crate::flow::{By, Flow, Member, Offer, Side};
-use crate::inspector::Inspector;
+use crate::inspector::{Inspector, Place};
 use crate::race::{self, Lost};
 use crate::report::{
     AttemptReport, CaptureReport, ConnectionReport, DirectionReport, EndReport, GapReport, KeyReport, PlainReport,
@@ -14,7 +14,7 @@ use crate::stream::{Gap, GapEnd, Stream};
 use crate::unknown;
 use crate::verdict::{compared, fallback, join_hmacs, outcome, reason_text};
 use anabranch_units::{Duration, Instant};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Everything that was found, without files.
 pub(crate) fn report(inspector: &Inspector) -> Report {
@@ -42,6 +42,24 @@ pub(crate) fn report(inspector: &Inspector) -> Report {
         connections,
         plain_tcp: plain.map(|(_, flow)| summary.plain(flow)).collect(),
     }
+}
+
+/// Place of each flow in the report, in the order of flows.
+pub(crate) fn places(inspector: &Inspector) -> Vec<Place> {
+    let raced: HashSet<usize> = race::lost(inspector).into_values().flatten().collect();
+    let shown = (inspector.connections.iter().enumerate())
+        .filter(|(_, connection)| connection.flows.iter().any(|flow| !raced.contains(flow)))
+        .map(|(index, _)| index);
+    let numbers: HashMap<usize, usize> = shown.enumerate().map(|(nth, index)| (index, nth + 1)).collect();
+    let mut plain = 0..;
+    let place = |(index, flow): (usize, &Flow)| match flow.member {
+        _ if raced.contains(&index) => Place::LostRace,
+        Some(Member { connection, subflow, swapped, .. }) => numbers
+            .get(&connection)
+            .map_or(Place::LostRace, |&connection| Place::Subflow { connection, subflow, swapped }),
+        None => Place::Plain { index: plain.next().unwrap_or_default(), swapped: flow.opener == Some(1) },
+    };
+    inspector.flows.iter().enumerate().map(place).collect()
 }
 
 struct Summary<'a> {

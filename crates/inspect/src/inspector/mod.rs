@@ -48,6 +48,42 @@ pub(crate) struct Totals {
     pub options_cut: u64,
 }
 
+/// A packet, as it was assigned to a flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sighting {
+    /// Time of the packet: its own, or that of the one before.
+    pub at: Instant,
+    /// Number of the flow, from 0, in the order in which flows were first seen.
+    pub flow: usize,
+    /// Side of the flow that sent it: 0 for the side that sent the first packet seen.
+    pub from: usize,
+    /// True if the same packet was captured before.
+    pub copy: bool,
+}
+
+/// Place of a flow in a [`Report`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// A subflow.
+    Subflow {
+        /// Number of the connection, from 1.
+        connection: usize,
+        /// Number of the subflow, from 0.
+        subflow: u32,
+        /// True if side 0 of the flow is side 1 of the connection.
+        swapped: bool,
+    },
+    /// A TCP connection that is no subflow: its index in [`Report::plain_tcp`], and the same about its sides.
+    Plain {
+        /// Index.
+        index: usize,
+        /// True if side 0 of the flow is the second one there.
+        swapped: bool,
+    },
+    /// A SYN that lost the race for a first subflow.
+    LostRace,
+}
+
 /// One packet on its way through.
 struct Packet<'a> {
     at: Instant,
@@ -65,8 +101,9 @@ impl Inspector {
     }
 
     /// A packet passes `interface` at a time (nanoseconds since 1970). Packets come in the order of time; one without a
-    /// time is taken for simultaneous with the last.
-    pub fn packet(&mut self, at: Option<Instant>, interface: u32, captured: &Captured) {
+    /// time is taken for simultaneous with the last. Returns the flow that it belongs to, unless that is beyond the
+    /// limits.
+    pub fn packet(&mut self, at: Option<Instant>, interface: u32, captured: &Captured) -> Option<Sighting> {
         let last = self.totals.last_at;
         self.totals.packets += 1;
         self.totals.timeless += u64::from(at.is_none());
@@ -82,8 +119,9 @@ impl Inspector {
         let (print, verdict) = self.copies.check(captured, interface, at);
         let Some((flow, from)) = self.find_flow(segment, at) else {
             self.totals.ignored_packets += 1;
-            return;
+            return None;
         };
+        let sighting = Sighting { at, flow, from, copy: matches!(verdict, Verdict::Copy { .. }) };
         if let Verdict::Copy { acknowledges } = verdict {
             self.totals.copies += 1;
             let flow = &mut self.flows[flow];
@@ -91,7 +129,7 @@ impl Inspector {
             if let Some(sent) = acknowledges {
                 flow.sides[1 - from].sequence.rtt_far.push(at.since(sent));
             }
-            return;
+            return Some(sighting);
         }
         let packet = Packet { at, segment, length: captured.payload_length as u64, flow, from };
         self.count(&packet, captured, verdict == Verdict::Undecided);
@@ -100,10 +138,16 @@ impl Inspector {
         self.acknowledgment(&packet, print);
         self.data(&packet);
         self.ends(&packet);
+        Some(sighting)
     }
 
     /// The capture ends here: everything that is known, as seen now.
-    pub fn finish(mut self) -> Report {
+    pub fn finish(self) -> Report {
+        self.finish_with_places().0
+    }
+
+    /// The same, and for each flow its place in the report.
+    pub fn finish_with_places(mut self) -> (Report, Vec<Place>) {
         for flow in 0..self.flows.len() {
             for side in 0..2 {
                 self.replay(flow, side, true);
@@ -114,7 +158,7 @@ impl Inspector {
         for stream in self.connections.iter_mut().flat_map(|connection| &mut connection.streams) {
             stream.finish(end);
         }
-        summary::report(&self)
+        (summary::report(&self), summary::places(&self))
     }
 
     /// The flow of a segment, a new one if need be, and the side that sent it.
