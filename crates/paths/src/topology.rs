@@ -189,12 +189,19 @@ impl<P: Clone> Topology<P> {
         links.into_iter().map(|link| u64::from(self.network.stats(now, link).queued)).sum()
     }
 
-    /// Returns the time at which the slowest link of a path will have sent all that it has queued at `now`, if nothing
-    /// follows and its rate stays; `None` if it is idle.
+    /// Returns the time at which the slowest link of a path, and the links that it shares with other paths, will have
+    /// sent all that they have queued at `now`, if nothing follows and their rates stay; `None` if they are idle. A
+    /// shared link may be faster than each path's own link, and still be what limits them together.
     pub fn busy_until(&mut self, now: Instant, path: usize, direction: Direction) -> Option<Instant> {
-        let route = self.network.route(self.route(path, direction));
-        let slowest = route.min_by_key(|link| self.known[link.index()].effective_rate())?;
-        self.network.busy_until(now, slowest)
+        let route: Vec<LinkId> = self.network.route(self.route(path, direction)).collect();
+        let slowest = route.iter().copied().min_by_key(|link| self.known[link.index()].effective_rate())?;
+        let shared = route.iter().copied().filter(|link| self.is_shared(*link));
+        let watched: Vec<LinkId> = std::iter::once(slowest).chain(shared).collect();
+        watched.into_iter().filter_map(|link| self.network.busy_until(now, link)).max()
+    }
+
+    fn is_shared(&self, link: LinkId) -> bool {
+        self.shared.iter().any(|(_, links)| links.down == link || links.up == link)
     }
 
     /// Changes a link.

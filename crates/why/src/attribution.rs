@@ -5,8 +5,8 @@
 //! 1. [`Limit::Handshake`]: before the sender may send, nothing else matters.
 //! 2. [`Limit::Request`] and [`Limit::ApplicationSends`]: the receiver has read all that the application has written.
 //!    No window and no path can be a limit of nothing.
-//! 3. [`Limit::Join`] and [`Limit::PathFull`]: every path that may carry data sends without a pause. Whatever else is
-//!    used up, more of it would only make queues longer; one more path would help.
+//! 3. [`Limit::Join`], [`Limit::PathDown`] and [`Limit::PathFull`]: every path that may carry data sends without a
+//!    pause. Whatever else is used up, more of it would only make queues longer; one more path would help.
 //! 4. Some path idles from here on. Nothing unsent: [`Limit::SendBuffer`] if the application was not allowed to write
 //!    more, [`Limit::ApplicationReads`], [`Limit::HeadOfLine`] if the receiver holds data behind a hole, else
 //!    [`Limit::InFlight`]. These come before all windows: without data to send no window is used up.
@@ -41,13 +41,17 @@ impl Moment<'_> {
         }
         let joining = self.fastest(|path| self.is_joining(path)).map(|path| Cause::of(Limit::Join, path));
         let carrying = || self.usable().map(|(path, _)| path).filter(|path| !self.is_joining(*path));
+        let down = self.down().map(|path| Cause::of(Limit::PathDown, path));
         let Some(first) = carrying().next() else {
             // No subflow is left that could carry anything: one has to be joined, or the connection set up again.
-            return joining.unwrap_or(Cause::of_all(Limit::Handshake));
+            return joining.or(down).unwrap_or(Cause::of_all(Limit::Handshake));
         };
-        if carrying().all(|path| self.busy[path]) {
+        if carrying().all(|path| self.is_down(path)) {
+            return joining.or(down).unwrap_or(Cause::of(Limit::PathDown, first));
+        }
+        if carrying().all(|path| self.busy[path] || self.is_down(path)) {
             let full = Cause { limit: Limit::PathFull, path: Some(first).filter(|_| carrying().count() == 1) };
-            return joining.unwrap_or(full);
+            return joining.or(down).unwrap_or(full);
         }
         if let Some(shared) = self.shared_limit(sender) {
             return shared;
@@ -58,6 +62,9 @@ impl Moment<'_> {
 
     /// Returns the limit of a path.
     pub(crate) fn path(&self, path: usize) -> Cause {
+        if self.is_down(path) {
+            return Cause::of(Limit::PathDown, path);
+        }
         let Some(wait) = self.state.paths[path].wait else { return Cause::of(Limit::Unused, path) };
         let Some(sender) = self.open_sender() else { return Cause::of(Limit::Handshake, path) };
         match wait {
@@ -153,6 +160,15 @@ impl Moment<'_> {
         self.state.paths.iter().filter(shown).any(|info| !info.rate.is_zero())
     }
 
+    fn is_down(&self, path: usize) -> bool {
+        self.state.paths[path].rate.is_zero()
+    }
+
+    /// The first path that is down.
+    fn down(&self) -> Option<usize> {
+        (0..self.state.paths.len()).find(|path| self.is_down(*path))
+    }
+
     fn is_joining(&self, path: usize) -> bool {
         self.state.paths[path].wait == Some(Wait::Handshake)
     }
@@ -221,6 +237,22 @@ mod tests {
         for (wait, limit) in waits {
             expect(|it| it.paths[1].wait = Some(wait), IDLE, Cause::of(limit, 1));
         }
+    }
+
+    #[test]
+    fn a_path_that_is_down_is_named_where_the_others_are_full() {
+        use Limit as L;
+        let dies = |it: &mut SessionState| it.paths[1].rate = Rate::from_bps(0);
+        expect(dies, [true, false], Cause::of(L::PathDown, 1));
+        expect(dies, IDLE, Cause::of(L::Scheduler, 0));
+        // Its subflow may be gone as well, and both may be down.
+        let gone = |it: &mut SessionState| (it.paths[1].rate, it.paths[1].wait) = (Rate::from_bps(0), None);
+        expect(gone, [true, false], Cause::of(L::PathDown, 1));
+        expect(
+            |it| it.paths.iter_mut().for_each(|path| path.rate = Rate::from_bps(0)),
+            IDLE,
+            Cause::of(L::PathDown, 0),
+        );
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub enum Limit {
     ApplicationReads,
     /// The path carries all that it can.
     PathFull,
+    /// A path carries nothing that is sent on it, and those left can carry no more.
+    PathDown,
     /// All data was sent, and the last of it is on its way.
     InFlight,
     /// The path has no subflow that may carry data.
@@ -83,6 +85,7 @@ pub const LIMITS: &[Entry] = &[
     entry(Limit::ApplicationSends, "application-sends", 'a', "the sending application has not written the next data"),
     entry(Limit::ApplicationReads, "application-reads", 'r', "the receiving application does not read what is there"),
     entry(Limit::PathFull, "path-full", '#', "the path sends without a pause: it is the limit itself"),
+    entry(Limit::PathDown, "path-down", 'x', "a path is down, and those left can carry no more"),
     entry(Limit::InFlight, "in-flight", '>', "all data was sent, and the last of it is on its way"),
     entry(Limit::Unused, "unused", '.', "the path has no subflow that may carry data"),
 ];

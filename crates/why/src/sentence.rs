@@ -95,6 +95,7 @@ fn clause(share: &Share, buffers: &DataBuffers) -> String {
             Some(path) => format!("{path} carried all that it can"),
             None => "all paths in use carried all that they can".to_owned(),
         },
+        Limit::PathDown => format!("{} was down, and the paths left could carry no more", path_of(share)),
         Limit::InFlight => "all data was sent, and the last of it was on its way".to_owned(),
         Limit::Unused => "no path could carry data".to_owned(),
     }
