@@ -19,7 +19,7 @@ use serde_json::Value;
 type Made = fn(&Format) -> Value;
 
 /// The formats, each with the type that is printed, or those of the first and the other lines.
-static SCHEMAS: [(&Format, Made); 24] = [
+static SCHEMAS: [(&Format, Made); 25] = [
     (&format::RUNS, runs),
     (&format::COMPARISON, comparison),
     (&format::PAIRWISE, document::<Standings>),
@@ -32,6 +32,7 @@ static SCHEMAS: [(&Format, Made); 24] = [
     (&format::STUDIES, built::<study::Studies<'_>>),
     (&format::STUDY_LIST, built::<study::StudyList<'_>>),
     (&format::WHY, built::<anabranch_why::Answer>),
+    (&format::WHY_CAPTURE, built::<anabranch_why::CaptureAnswer>),
     (&format::INSPECTION, built::<anabranch_inspect::Report>),
     (&format::LIST, built::<list::List<'_>>),
     (&format::SCRIPTS, built::<script::Scripts>),

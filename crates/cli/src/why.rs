@@ -1,13 +1,16 @@
-//! `anabranch why`: where the time of a run goes, and what would have helped.
+//! `anabranch why`: where the time of a run goes, and what would have helped; or where that of a capture went.
 
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
-use anabranch_lab::format::WHY;
+use anabranch_lab::format::{WHY, WHY_CAPTURE};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Scenario, split_policies};
-use anabranch_why::{Alternatives, Answer, Inquiry, Others};
+use anabranch_why::{Alternatives, Answer, CaptureInquiry, Inquiry, Others};
 use clap::Args as ClapArgs;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Arguments of `why`.
@@ -17,14 +20,20 @@ use std::sync::Arc;
   anabranch why my.toml --repeat 30
   anabranch why asymmetric-10-100 --set host.receive-buffer=64KiB
   anabranch why path-failure --schedulers late,ecf:beta=0.5 --json
+  anabranch why capture.pcapng                        of a capture, from its packets alone
+  anabranch why client.pcapng server.pcapng           the same, captured at both ends
 
 One sentence first. Then the time of the longest transfer of the first repetition as a bar, one for the connection and
 one for each path; the time of all transfers by limit; and what each change would have given. docs/why.md says what each
 limit means.")]
 pub struct WhyArgs {
-    /// A scenario file, or the name of a shipped scenario, or of a drawn one, drawn/SEED/NUMBER (`anabranch rank`).
-    #[arg(add = Names::or_file(crate::args::What::Scenarios))]
-    pub scenario: String,
+    /// A scenario file, or the name of a shipped scenario, or of a drawn one, drawn/SEED/NUMBER (`anabranch rank`); or
+    /// captures of one connection in pcap or pcapng, from one end or both.
+    #[arg(required = true, value_name = "SCENARIO|CAPTURE", add = Names::or_file(crate::args::What::Scenarios))]
+    pub scenario: Vec<String>,
+    /// Of a capture: judge this connection; unless given, the one with most data.
+    #[arg(long, value_name = "N", conflicts_with_all = OF_RUNS)]
+    pub connection: Option<usize>,
     /// Override a scenario value: a dotted key, `=`, and TOML (`path.lte.delay=40ms`, `workload.0.size=1MiB`).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
@@ -48,10 +57,71 @@ pub struct WhyArgs {
     pub json: bool,
 }
 
-/// Runs the scenario and its counterfactuals, and prints the answer.
+/// Options that make sense for runs only.
+const OF_RUNS: [&str; 5] = ["sets", "seed", "schedulers", "congestion", "jobs"];
+
+/// Answers for captures or for a scenario.
 pub fn why(catalogue: &Arc<Catalogue>, args: &WhyArgs) -> Result<(), Failure> {
-    let scenario = anabranch_study::load(catalogue, &args.scenario, &args.sets)?;
-    output::mention_study(&args.scenario, &args.sets);
+    match args.scenario.as_slice() {
+        [one] if !is_capture(one) && args.connection.is_none() => of_scenario(catalogue, one, args),
+        files => of_capture(files, args),
+    }
+}
+
+/// Returns true if a file is a capture by its name, or begins like one.
+fn is_capture(name: &str) -> bool {
+    let bare = name.strip_suffix(".gz").unwrap_or(name);
+    let by_name = Path::new(bare).extension().is_some_and(|end| ["pcap", "pcapng", "cap"].iter().any(|it| end == *it));
+    let mut magic = [0; 4];
+    let mut begins =
+        || File::open(name).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && MAGIC.contains(&magic));
+    name == "-" || by_name || begins()
+}
+
+/// First bytes of pcapng and pcap, in both orders and resolutions.
+const MAGIC: [[u8; 4]; 5] = [
+    [0x0a, 0x0d, 0x0d, 0x0a],
+    [0xa1, 0xb2, 0xc3, 0xd4],
+    [0xd4, 0xc3, 0xb2, 0xa1],
+    [0xa1, 0xb2, 0x3c, 0x4d],
+    [0x4d, 0x3c, 0xb2, 0xa1],
+];
+
+/// Judges a connection of captures.
+fn of_capture(files: &[String], args: &WhyArgs) -> Result<(), Failure> {
+    if !args.sets.is_empty() || args.seed.is_some() || args.schedulers.is_some() || args.congestion.is_some() {
+        let text = "captures are judged as they are: --set, --seed, --schedulers and --congestion are for scenarios";
+        return Err(Failure::Refused(miette::miette!("{text}")));
+    }
+    let paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+    let inquiry = CaptureInquiry::read(&paths);
+    let count = inquiry.connections();
+    if let Some(wanted) = args.connection
+        && !(1..=count).contains(&wanted)
+    {
+        let there = if count == 0 { "there are none".to_owned() } else { format!("there are 1 to {count}") };
+        return Err(Failure::Refused(miette::miette!("no connection {wanted}: {there}")));
+    }
+    let answer = inquiry.answer(args.connection);
+    let refused: Vec<String> = (answer.files.iter().filter(|file| !file.is_capture))
+        .map(|file| format!("{}: {}", file.name, file.error.as_deref().unwrap_or("cannot be read")))
+        .collect();
+    if inquiry.is_capture() {
+        match args.json {
+            true => output::print(&output::json(&WHY_CAPTURE, &answer)?)?,
+            false => output::print(&anabranch_report::why_capture(&answer, output::width().min(80)))?,
+        }
+    }
+    match refused.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Refused(miette::miette!("{}", refused.join("\n")))),
+    }
+}
+
+/// Runs the scenario and its counterfactuals, and prints the answer.
+fn of_scenario(catalogue: &Arc<Catalogue>, name: &str, args: &WhyArgs) -> Result<(), Failure> {
+    let scenario = anabranch_study::load(catalogue, name, &args.sets)?;
+    output::mention_study(name, &args.sets);
     let mut others = Others::default();
     if let Some(named) = &args.schedulers {
         others.schedulers = split_policies(named);
@@ -60,7 +130,7 @@ pub fn why(catalogue: &Arc<Catalogue>, args: &WhyArgs) -> Result<(), Failure> {
         others.congestion = split_policies(named);
     }
     let seed = args.seed.unwrap_or(scenario.seed);
-    let answer = ask(catalogue, &scenario, &args.scenario, &others, (seed, args.repeat as usize), args.jobs)?;
+    let answer = ask(catalogue, &scenario, name, &others, (seed, args.repeat as usize), args.jobs)?;
     if args.json {
         return output::print(&output::json(&WHY, &answer)?);
     }

@@ -19,7 +19,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Commands that print a document, with its format.
-const PRINTED: [(&str, &[&str]); 25] = [
+const PRINTED: [(&str, &[&str]); 27] = [
     ("runs", &["run", "small.toml", "--repeat", "2", "--json"]),
     ("runs", &["run", "page.toml", "--json"]),
     ("runs", &["run", "small.toml", "--set", "path.b.middlebox=[{kind=\"strip\"}]", "--json"]),
@@ -50,6 +50,8 @@ const PRINTED: [(&str, &[&str]); 25] = [
     ("sweep", &["sweep", "sweep.toml", "--out", "parts", "--json"]),
     ("studies", &["study", "study.toml", "--quick", "--out", "studies", "--sensitivity", "--json"]),
     ("study-list", &["study", "--list", "--json"]),
+    ("why-capture", &["why", "captures/client.pcapng", "captures/server.pcapng", "--json"]),
+    ("why-capture", &["why", "plain/client.pcapng", "--json"]),
     ("why", &["why", "small.toml", "--repeat", "2", "--schedulers", "ecf", "--congestion", "cubic", "--json"]),
     ("kernel-features", &["kernel", "list", "--json"]),
     ("kernel-status", &["kernel", "status", "--json"]),

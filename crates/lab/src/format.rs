@@ -21,7 +21,7 @@ pub struct Format {
 }
 
 /// All formats of documents, in the order of the commands in `--help`.
-pub static FORMATS: [&Format; 21] = [
+pub static FORMATS: [&Format; 22] = [
     &RUNS,
     &COMPARISON,
     &PAIRWISE,
@@ -34,6 +34,7 @@ pub static FORMATS: [&Format; 21] = [
     &STUDIES,
     &STUDY_LIST,
     &WHY,
+    &WHY_CAPTURE,
     &INSPECTION,
     &LIST,
     &SCRIPTS,
@@ -80,6 +81,9 @@ pub static STUDIES: Format = format("studies", 1, "`study --json`", "figures and
 pub static STUDY_LIST: Format = format("study-list", 1, "`study --list --json`", "the studies, each with its paper");
 /// Limits of transfers.
 pub static WHY: Format = format("why", 1, "`why --json`", "the time of transfers by limit, and counterfactuals");
+/// Limits of transfers in captures.
+pub static WHY_CAPTURE: Format =
+    format("why-capture", 1, "`why CAPTURE --json`", "the time of a capture's transfers by limit, and faults");
 /// Analysis of captures.
 pub static INSPECTION: Format = format("inspection", 1, "`inspect --json`", "what happened in captures");
 /// Entries of a list.

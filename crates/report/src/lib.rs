@@ -23,6 +23,7 @@ mod study;
 mod sweep;
 mod table;
 mod why;
+mod why_capture;
 mod wrap;
 
 pub use calibration::calibration;
@@ -38,4 +39,5 @@ pub use study::{reproduction, study};
 pub use sweep::{Rows, sweep};
 pub use table::{Align, Table};
 pub use why::why;
+pub use why_capture::why_capture;
 pub use wrap::{hang, wrap};

@@ -3,7 +3,7 @@
 use crate::number::{percent, with_interval};
 use crate::{Align, Table, hang, wrap};
 use anabranch_lab::stats::Estimate;
-use anabranch_why::{Answer, Interval, LIMITS, Limit, Measure, Transfer, Tried};
+use anabranch_why::{Answer, Interval, LIMITS, Limit, Measure, PathTime, Share, Transfer, Tried};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ pub fn why(answer: &Answer, width: usize) -> String {
     if let Some(longest) = answer.transfers.iter().max_by_key(|transfer| transfer.time_ns) {
         text += &format!("\n{}", bars(answer, longest, width));
     }
-    text += &format!("\n{}", limits(answer));
+    text += &format!("\n{}", limits(&answer.shares, answer.repeat));
     if !answer.counterfactuals.is_empty() {
         text += &format!("\n{}", counterfactuals(answer, width));
     }
@@ -39,16 +39,36 @@ fn bars(answer: &Answer, transfer: &Transfer, width: usize) -> String {
         let place = format!("{} of connection {}", transfer.label, transfer.connection);
         text += &format!("{place}, the longest of {} transfers; seed {}:\n", answer.transfers.len(), answer.seed);
     }
+    let rows = Rows {
+        from_ns: transfer.from_ns,
+        time_ns: transfer.time_ns,
+        connection: &transfer.intervals,
+        paths: &transfer.paths,
+    };
+    text + &draw(&rows, label, columns, &answer.shares, width)
+}
+
+/// Bars over the same time.
+pub(crate) struct Rows<'a> {
+    pub from_ns: u64,
+    pub time_ns: u64,
+    pub connection: &'a [Interval],
+    pub paths: &'a [PathTime],
+}
+
+/// Draws bars, with a legend of the letters in them and of the limits with a line in the table.
+pub(crate) fn draw(rows: &Rows<'_>, label: usize, columns: usize, shares: &[Share], width: usize) -> String {
+    let mut text = String::new();
     let mut used = BTreeSet::new();
-    let rows = [("connection", &transfer.intervals)].into_iter();
-    for (name, intervals) in rows.chain(transfer.paths.iter().map(|path| (path.path.as_str(), &path.intervals))) {
-        let bar = bar(transfer, intervals, columns, &mut used);
+    let paths = rows.paths.iter().map(|path| (path.path.as_str(), path.intervals.as_slice()));
+    for (name, intervals) in [("connection", rows.connection)].into_iter().chain(paths) {
+        let bar = bar(rows, intervals, columns, &mut used);
         writeln!(text, "{name:<label$}  │{bar}│").expect("writing to a String cannot fail");
     }
-    let end = format!("{:.3} s", transfer.time_ns as f64 / 1e9);
+    let end = format!("{:.3} s", rows.time_ns as f64 / 1e9);
     writeln!(text, "{:<label$}  0{end:>columns$}", "").expect("writing to a String cannot fail");
     // The table names limits too that take less than half of every column.
-    used.extend(answer.shares.iter().filter(|share| share.share >= SMALL).map(|share| share.limit));
+    used.extend(shares.iter().filter(|share| share.share >= SMALL).map(|share| share.limit));
     for entry in LIMITS.iter().filter(|entry| used.contains(&entry.limit)) {
         text += &hang(&format!("{:label$}  {} {}: ", "", entry.letter, entry.name), entry.meaning, width);
     }
@@ -56,8 +76,8 @@ fn bars(answer: &Answer, transfer: &Transfer, width: usize) -> String {
 }
 
 /// The letter of the limit that took most of each column's time.
-fn bar(transfer: &Transfer, intervals: &[Interval], columns: usize, used: &mut BTreeSet<Limit>) -> String {
-    let (begin, length) = (transfer.from_ns, transfer.time_ns);
+fn bar(rows: &Rows<'_>, intervals: &[Interval], columns: usize, used: &mut BTreeSet<Limit>) -> String {
+    let (begin, length) = (rows.from_ns, rows.time_ns);
     let edge = |column: usize| begin + (u128::from(length) * column as u128 / columns as u128) as u64;
     let mut rest = intervals;
     let mut bar = String::new();
@@ -78,16 +98,16 @@ fn bar(transfer: &Transfer, intervals: &[Interval], columns: usize, used: &mut B
 }
 
 /// The table of limits.
-fn limits(answer: &Answer) -> String {
+pub(crate) fn limits(shares: &[Share], repeat: usize) -> String {
     let columns = [("limit", Align::Left), ("path", Align::Left), ("time [s]", Align::Right), ("share", Align::Right)];
     let mut table = Table::new(columns);
-    let runs = answer.repeat.max(1) as f64;
+    let runs = repeat.max(1) as f64;
     let seconds = |nanos: u64| format!("{:.3}", nanos as f64 / 1e9 / runs);
-    for share in answer.shares.iter().filter(|share| share.share >= SMALL) {
+    for share in shares.iter().filter(|share| share.share >= SMALL) {
         let path = share.path.clone().unwrap_or_default();
         table.row([share.limit.name().to_owned(), path, seconds(share.time_ns), percent(share.share)]);
     }
-    let small: Vec<_> = answer.shares.iter().filter(|share| share.share < SMALL).collect();
+    let small: Vec<_> = shares.iter().filter(|share| share.share < SMALL).collect();
     if !small.is_empty() {
         let (time, share) = (small.iter().map(|it| it.time_ns).sum(), small.iter().map(|it| it.share).sum());
         let others = format!("{} other{}", small.len(), if small.len() == 1 { "" } else { "s" });
@@ -135,7 +155,7 @@ fn counterfactuals(answer: &Answer, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_why::{Kind, Share};
+    use anabranch_why::Kind;
 
     /// However long the names of paths are, a line has at most 80 characters, and no number is lost.
     #[test]

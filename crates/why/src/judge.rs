@@ -15,11 +15,11 @@ pub struct Judge {
 }
 
 /// One connection so far.
-struct Trial {
+pub(crate) struct Trial {
     /// State at the latest report; it holds until the next.
     state: SessionState,
-    bands: Bands,
-    paths: Vec<Bands>,
+    pub(crate) bands: Bands,
+    pub(crate) paths: Vec<Bands>,
     /// Time from which its sender may send.
     open: Option<Instant>,
     /// True for each path on which a subflow was ever under way.
@@ -76,21 +76,22 @@ impl Judged {
 }
 
 impl Trial {
-    fn new(state: &SessionState) -> Self {
+    /// Begins with the first report.
+    pub(crate) fn new(state: &SessionState) -> Self {
         let paths = state.paths.len();
         Trial {
             state: state.clone(),
             bands: Bands::new(state.at),
             paths: vec![Bands::new(state.at); paths],
             open: None,
-            known: vec![false; paths],
+            known: state.paths.iter().map(|path| path.wait.is_some()).collect(),
             busy: vec![false; paths],
         }
     }
 
     /// Gives the time from the latest report up to `until` to limits. A path turns idle in between when its link has
     /// sent what it had.
-    fn flush(&mut self, until: Instant) {
+    pub(crate) fn flush(&mut self, until: Instant) {
         let Trial { state, bands, paths, busy, .. } = self;
         let mut from = state.at;
         while from < until {
@@ -107,7 +108,7 @@ impl Trial {
     }
 
     /// Takes over the next report.
-    fn advance(&mut self, state: &SessionState) {
+    pub(crate) fn advance(&mut self, state: &SessionState) {
         self.flush(state.at);
         for path in 0..state.paths.len() {
             if state.paths[path].timeouts > self.state.paths[path].timeouts {
@@ -169,9 +170,7 @@ impl Observer for Judge {
         match self.trials.get_mut(&state.connection) {
             Some(trial) => trial.advance(state),
             None => {
-                let mut trial = Trial::new(state);
-                trial.known = state.paths.iter().map(|path| path.wait.is_some()).collect();
-                self.trials.insert(state.connection, trial);
+                self.trials.insert(state.connection, Trial::new(state));
             }
         }
     }

@@ -5,6 +5,7 @@
 //!   transfer's time to the nanosecond.
 //! - [`Judge`] watches a run of the simulator and gives each moment to one limit; `attribution.rs` has the order of
 //!   precedence.
+//! - [`CaptureInquiry`] finds the same limits in captures of anybody's hosts.
 //! - [`Alternatives`] are runs with one thing changed; [`Inquiry`] makes them and sums up in [`Answer`].
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,7 @@ mod alternative;
 mod answer;
 mod attribution;
 mod bands;
+mod capture;
 mod inquiry;
 mod judge;
 mod limit;
@@ -20,6 +22,10 @@ mod sentence;
 pub use alternative::{Alternative, Alternatives, Kind, LeftOut, Load, Others, buffers};
 pub use answer::{Answer, IdlePath, Interval, Measure, PathTime, Reason, Share, Transfer, Tried};
 pub use bands::{Band, Bands, Cause};
+pub use capture::{
+    CaptureAnswer, CaptureInquiry, Confidence, Fault, FaultKind, JudgedConnection, JudgedDirection, OtherConnection,
+    PathAbout, PathMeasured,
+};
 pub use inquiry::{Inquiry, InquiryError};
 pub use judge::{Judge, Judged};
 pub use limit::{Entry, LIMITS, Limit};

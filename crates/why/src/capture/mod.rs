@@ -1,0 +1,395 @@
+//! The judge of a capture: the limits of a transfer from its packets alone, of anybody's stack.
+//!
+//! One pass over the files keeps what each packet said (`log.rs`), beside the analysis of `inspect`, which tells what
+//! belongs to what. For the connection in question a picture is painted of when each packet left and arrived
+//! (`picture.rs`), at both ends or by estimate. From it follow the slowest links (`link.rs`), the windows of the sender
+//! (`sender.rs`) and what its application wrote (`stream.rs`); and from these, at each packet, the state that the
+//! simulator would tell the judge of a run, who then judges (`verdict.rs`).
+//!
+//! The ideas are those of T-RAT (Zhang, Breslau, Paxson, Shenker, SIGCOMM 2002), which looks at one TCP connection from
+//! one place, and of web100; subflows, mappings and the data level are ours.
+
+mod answer;
+mod choice;
+mod faults;
+mod link;
+mod log;
+mod picture;
+mod sender;
+mod stream;
+mod verdict;
+mod words;
+
+pub use answer::{
+    CaptureAnswer, Confidence, Fault, FaultKind, JudgedConnection, JudgedDirection, OtherConnection, PathAbout,
+    PathMeasured,
+};
+
+use crate::{Band, Bands, Interval, PathTime, Share};
+use anabranch_inspect::{Limits, Watched, inspect_watched};
+use choice::{Candidate, candidates};
+use faults::Group;
+use log::{FlowLog, Log, Offer};
+use picture::{FlowPicture, NEVER, Packet};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use verdict::{PathTraffic, Verdict};
+use words::About;
+
+/// A capture that was read, and can be asked.
+#[derive(Debug)]
+pub struct CaptureInquiry {
+    log: Log,
+    watched: Watched,
+    candidates: Vec<Candidate>,
+}
+
+/// Connections beside the one that is judged that are listed.
+const MOST_OTHERS: usize = 16;
+/// Packets of other connections on the same paths that are looked at.
+const MOST_BESIDE: usize = 1 << 20;
+/// A direction with less is not judged if the other has more \[B\].
+const LEAST: u64 = 10_000;
+
+/// A picture of a connection: its flows, and the addresses of its paths.
+struct Painted<'a> {
+    flows: Vec<(&'a FlowLog, bool)>,
+    pictures: Vec<FlowPicture>,
+    paths: Vec<(IpAddr, IpAddr)>,
+}
+
+impl CaptureInquiry {
+    /// Reads captures of the same time; what cannot be read is told in the answer. `-` is standard input.
+    pub fn read(files: &[PathBuf]) -> Self {
+        let mut log = Log::default();
+        let watched = inspect_watched(files, Limits::default(), &mut |passing| log.packet(passing));
+        let candidates = candidates(&log, &watched);
+        CaptureInquiry { log, watched, candidates }
+    }
+
+    /// Returns the number of connections that can be asked for.
+    pub fn connections(&self) -> usize {
+        self.candidates.len()
+    }
+
+    /// Returns true if a file is a capture.
+    pub fn is_capture(&self) -> bool {
+        self.watched.report.files.iter().any(|file| file.is_capture)
+    }
+
+    /// Answers about a connection, by its number; without one about that with most data.
+    pub fn answer(&self, number: Option<usize>) -> CaptureAnswer {
+        let chosen = match number {
+            Some(number) => self.candidates.iter().find(|it| it.number == number),
+            None => self.candidates.iter().max_by_key(|it| (it.bytes[0] + it.bytes[1], usize::MAX - it.number)),
+        };
+        let mut others: Vec<&Candidate> =
+            self.candidates.iter().filter(|it| Some(it.number) != chosen.map(|it| it.number)).collect();
+        let other_connections = others.len();
+        others.sort_by_key(|it| (u64::MAX - it.bytes[0] - it.bytes[1], it.number));
+        others.truncate(MOST_OTHERS);
+        others.sort_by_key(|it| it.number);
+        let mut answer = CaptureAnswer {
+            sentence: String::new(),
+            connection: chosen.map(|chosen| self.judge(chosen)),
+            other_connections,
+            others: others.into_iter().map(|it| it.about(&self.log)).collect(),
+            files: self.watched.report.files.clone(),
+        };
+        answer.sentence = words::sentence(&answer);
+        answer
+    }
+
+    /// Returns the intervals of each connection, in the order of their first packets: those of each side that sends
+    /// data, with times since 1970.
+    #[doc(hidden)]
+    pub fn bands(&self) -> Vec<[Option<Bands>; 2]> {
+        let mut all: Vec<(u64, [Option<Bands>; 2])> = Vec::new();
+        for candidate in &self.candidates {
+            let painted = self.paint(candidate);
+            let first = packets(&painted.pictures).map(|it| it.sent).min().unwrap_or(0);
+            let sides = [0, 1].map(|side| self.verdict(candidate, &painted, side).map(|(verdict, _)| verdict.bands));
+            all.push((first, sides));
+        }
+        all.sort_by_key(|(first, _)| *first);
+        all.into_iter().map(|(_, sides)| sides).collect()
+    }
+
+    fn paint(&self, candidate: &Candidate) -> Painted<'_> {
+        let flows: Vec<(&FlowLog, bool)> = candidate
+            .members
+            .iter()
+            .filter_map(|(flow, swapped)| Some((self.log.flows.get(*flow)?.as_ref()?, *swapped)))
+            .collect();
+        let begin = |side: usize| {
+            let known = flows.iter().find_map(|(flow, swapped)| flow.sides[side ^ usize::from(*swapped)].data_begin);
+            known.or_else(|| first_number(&flows, side)).unwrap_or(0)
+        };
+        let begins = [begin(0), begin(1)];
+        let mut painted = Painted { flows, pictures: Vec::new(), paths: Vec::new() };
+        for (flow, swapped) in &painted.flows {
+            let ends = if *swapped { (flow.key.dst, flow.key.src) } else { (flow.key.src, flow.key.dst) };
+            let path = painted.paths.iter().position(|path| *path == ends).unwrap_or(painted.paths.len());
+            if path == painted.paths.len() {
+                painted.paths.push(ends);
+            }
+            painted.pictures.push(picture::paint(flow, *swapped, path, begins));
+        }
+        painted
+    }
+
+    /// Judges what `side` sent. Other connections on the same paths fill the same links.
+    fn verdict(
+        &self,
+        candidate: &Candidate,
+        painted: &Painted<'_>,
+        side: usize,
+    ) -> Option<(Verdict, Vec<PathTraffic>)> {
+        let end = packets(&painted.pictures).map(|it| it.sent).max().unwrap_or(0);
+        let beside = self.beside(candidate, painted);
+        let mut traffic = Vec::new();
+        for (path, ends) in painted.paths.iter().enumerate() {
+            let of = |side: usize| -> Vec<&[Packet]> {
+                let own = painted.pictures.iter().filter(|it| it.path == path).map(|it| it.packets[side].as_slice());
+                let others = beside.iter().filter(|(at, _)| at == ends).map(|(_, it)| it.packets[side].as_slice());
+                own.chain(others).collect()
+            };
+            traffic.push(PathTraffic::of(&of(side), &of(1 - side), end));
+        }
+        let verdict = verdict::judge(&painted.pictures, side, traffic.clone())?;
+        Some((verdict, traffic))
+    }
+
+    /// Pictures of the flows of other connections on the same paths, as long as they are few.
+    fn beside(&self, candidate: &Candidate, painted: &Painted<'_>) -> Vec<((IpAddr, IpAddr), FlowPicture)> {
+        let mut beside = Vec::new();
+        let mut room = MOST_BESIDE;
+        for other in self.candidates.iter().filter(|it| it.number != candidate.number) {
+            for (flow, _) in &other.members {
+                let Some(flow) = self.log.flows.get(*flow).and_then(Option::as_ref) else { continue };
+                let (ends, turned) = ((flow.key.src, flow.key.dst), (flow.key.dst, flow.key.src));
+                let swap = match painted.paths.iter().find(|path| **path == ends || **path == turned) {
+                    Some(path) if *path == ends => false,
+                    Some(_) => true,
+                    None => continue,
+                };
+                let size: usize = flow.places.values().map(Vec::len).sum();
+                if size > room {
+                    return Vec::new();
+                }
+                room -= size;
+                beside.push((if swap { turned } else { ends }, picture::paint(flow, swap, 0, [0, 0])));
+            }
+        }
+        beside
+    }
+
+    fn judge(&self, candidate: &Candidate) -> JudgedConnection {
+        let painted = self.paint(candidate);
+        let names = self.names(&painted);
+        let report =
+            self.watched.report.connections.iter().find(|it| candidate.multipath && it.number == candidate.number);
+        let group = Group {
+            flows: painted
+                .flows
+                .iter()
+                .zip(&painted.pictures)
+                .map(|((flow, swap), it)| (*flow, *swap, it.path))
+                .collect(),
+            pictures: &painted.pictures,
+            names: &names,
+            multipath: candidate.multipath,
+            report,
+        };
+        // What left before the capture saw it arrive began earlier.
+        let first = packets(&painted.pictures).map(|it| it.sent).min();
+        let begin = self.watched.report.capture.start_unix_ns.into_iter().chain(first).min().unwrap_or(0);
+        let mut directions: Vec<JudgedDirection> = Vec::new();
+        let largest = candidate.bytes[0].max(candidate.bytes[1]);
+        let silent = |side: usize| painted.pictures.iter().all(|it| it.packets[side].is_empty());
+        let one_sided = packets(&painted.pictures).nth(1).is_some() && (silent(0) || silent(1));
+        for side in (0..2).filter(|_| !one_sided) {
+            if candidate.bytes[side] == 0 || candidate.bytes[side] < LEAST.min(largest) {
+                continue;
+            }
+            if let Some((verdict, traffic)) = self.verdict(candidate, &painted, side) {
+                let about = self.about(candidate, &painted, side);
+                directions.push(direction(&painted, &names, side, &verdict, &traffic, about.confidence(), begin));
+            }
+        }
+        directions.sort_by_key(|direction| u64::MAX - direction.bytes);
+        let main = directions.first().map_or(0, |direction| direction.from);
+        let about = self.about(candidate, &painted, main);
+        JudgedConnection {
+            number: candidate.number,
+            multipath: candidate.multipath,
+            sides: candidate.sides.map(str::to_owned),
+            endpoints: candidate.endpoints(&self.log),
+            captured: captured(&about, candidate, main),
+            one_sided,
+            paths: paths(&painted, &names),
+            faults: group.faults(),
+            directions,
+            unknown: words::unknown(&about),
+        }
+    }
+
+    /// Returns the facts about the capture of a direction.
+    fn about(&self, candidate: &Candidate, painted: &Painted<'_>, side: usize) -> About {
+        let pictures = &painted.pictures;
+        let carries = |it: &&FlowPicture| it.packets[side].iter().any(|packet| packet.length > 0);
+        let seen =
+            |end: usize| pictures.iter().filter(carries).all(|it| if end == 0 { it.seen.own } else { it.seen.other });
+        let report =
+            self.watched.report.connections.iter().find(|it| candidate.multipath && it.number == candidate.number);
+        let offers = |flow: &FlowLog| [flow.syn, flow.syn_ack, flow.third].contains(&Offer::Cut);
+        About {
+            sender_seen: seen(side),
+            receiver_seen: seen(1 - side),
+            between: pictures.iter().any(|it| it.between),
+            handshake: pictures.iter().filter(carries).all(|it| it.scaled),
+            cut: painted.flows.iter().map(|(flow, _)| flow.cut).sum(),
+            options_cut: painted.flows.iter().any(|(flow, _)| flow.options_cut > 0 || offers(flow)),
+            joined: self.log.joined,
+            missing: report.is_some_and(|report| report.directions[side].missing_bytes > 0),
+            backwards: self.watched.report.capture.notes.iter().any(|note| note.contains("order")),
+        }
+    }
+
+    /// Names of paths: those of interfaces where each path has its own, or else addresses.
+    fn names(&self, painted: &Painted<'_>) -> Vec<String> {
+        let of_interface = |path: usize| {
+            let flow = painted.flows.iter().zip(&painted.pictures).find(|(_, it)| it.path == path)?.0.0;
+            let (file, interface) = flow.interface;
+            let name = self.watched.interfaces.get(file)?.get(interface as usize)?.as_ref()?;
+            Some(name.rsplit('/').next().unwrap_or(name).to_owned())
+        };
+        let named: Option<Vec<String>> = (0..painted.paths.len()).map(of_interface).collect();
+        let distinct = |names: &Vec<String>| {
+            let set: std::collections::BTreeSet<&String> = names.iter().collect();
+            set.len() == names.len() && names.iter().all(|name| name != "any")
+        };
+        if let Some(names) = named.filter(|names| names.len() > 1 && distinct(names)) {
+            return names;
+        }
+        let own: Vec<String> = painted.paths.iter().map(|(own, _)| own.to_string()).collect();
+        if distinct(&own) {
+            return own;
+        }
+        painted.paths.iter().map(|(own, other)| format!("{own} > {other}")).collect()
+    }
+}
+
+fn packets(pictures: &[FlowPicture]) -> impl Iterator<Item = &Packet> {
+    pictures.iter().flat_map(|it| it.packets.iter().flatten())
+}
+
+/// The first data sequence number that the capture has of a side whose key it misses.
+fn first_number(flows: &[(&FlowLog, bool)], side: usize) -> Option<u32> {
+    let first = |(flow, swapped): &(&FlowLog, bool)| {
+        let from = side ^ usize::from(*swapped);
+        let entries = flow.places.values().flatten().filter(|entry| entry.from() == from && entry.has(log::DSN));
+        entries.min_by_key(|entry| entry.at).map(|entry| (entry.at, entry.dsn))
+    };
+    flows.iter().filter_map(first).min().map(|(_, dsn)| dsn)
+}
+
+fn captured(about: &About, candidate: &Candidate, from: usize) -> String {
+    let side = |side: usize| anabranch_inspect::article(candidate.sides[side]);
+    match (about.sender_seen, about.receiver_seen) {
+        _ if about.between => "between the hosts".to_owned(),
+        (true, true) => "at both ends".to_owned(),
+        (true, false) => format!("near {}", side(from)),
+        (false, true) => format!("near {}", side(1 - from)),
+        (false, false) => "at different places".to_owned(),
+    }
+}
+
+fn paths(painted: &Painted<'_>, names: &[String]) -> Vec<PathAbout> {
+    let about = |(path, (own, other)): (usize, &(IpAddr, IpAddr))| {
+        let mine = || painted.pictures.iter().filter(move |it| it.path == path);
+        let bytes =
+            |side: usize| mine().flat_map(|it| &it.packets[side]).map(|it| it.length.max(0).unsigned_abs()).sum();
+        let rtt = mine().map(|it| it.rtt).filter(|rtt| *rtt > 0).min();
+        PathAbout {
+            name: names[path].clone(),
+            addresses: [own.to_string(), other.to_string()],
+            bytes: [bytes(0), bytes(1)],
+            rtt_ms: rtt.map(|rtt| rtt as f64 / 1e6),
+        }
+    };
+    painted.paths.iter().enumerate().map(about).collect()
+}
+
+fn direction(
+    painted: &Painted<'_>,
+    names: &[String],
+    side: usize,
+    verdict: &Verdict,
+    traffic: &[PathTraffic],
+    confidence: Confidence,
+    begin: u64,
+) -> JudgedDirection {
+    let interval = |band: &Band| Interval {
+        from_ns: band.from.as_nanos().saturating_sub(begin),
+        to_ns: band.to.as_nanos().saturating_sub(begin),
+        limit: band.cause.limit,
+        path: band.cause.path,
+    };
+    let intervals = |bands: &Bands| bands.iter().map(interval).collect();
+    let whole = verdict.bands.total();
+    let mut shares: Vec<Share> = verdict
+        .bands
+        .times()
+        .into_iter()
+        .map(|(cause, time)| Share {
+            limit: cause.limit,
+            path: cause.path.map(|path| names[path].clone()),
+            time_ns: time.as_nanos(),
+            share: if whole.is_zero() { 0.0 } else { time.per(whole) },
+        })
+        .collect();
+    shares.sort_by_key(|share| std::cmp::Reverse(share.time_ns));
+    JudgedDirection {
+        from: side,
+        bytes: verdict.bytes,
+        finished: verdict.finished,
+        confidence,
+        from_ns: verdict.bands.start().as_nanos().saturating_sub(begin),
+        time_ns: whole.as_nanos(),
+        shares,
+        widest_window: painted.pictures.iter().all(|it| it.scaled).then_some(verdict.widest_window),
+        intervals: intervals(&verdict.bands),
+        paths: verdict
+            .paths
+            .iter()
+            .zip(names)
+            .map(|(bands, name)| PathTime { path: name.clone(), intervals: intervals(bands) })
+            .collect(),
+        measured: names
+            .iter()
+            .enumerate()
+            .map(|(path, name)| measured(painted, name, path, side, &traffic[path]))
+            .collect(),
+    }
+}
+
+fn measured(painted: &Painted<'_>, name: &str, path: usize, side: usize, traffic: &PathTraffic) -> PathMeasured {
+    let data = || {
+        let mine = painted.pictures.iter().filter(move |it| it.path == path);
+        mine.flat_map(move |it| &it.packets[side]).filter(|it| it.length > 0)
+    };
+    let mut delays: Vec<u64> =
+        data().filter(|it| it.arrived != NEVER).map(|it| it.arrived.saturating_sub(it.sent)).collect();
+    delays.sort_unstable();
+    let queue = delays.first().zip(delays.get(delays.len() / 2)).map(|(least, median)| (median - least) as f64 / 1e6);
+    let latest = data().filter(|it| it.arrived != NEVER).map(|it| it.sent).max().unwrap_or(0);
+    PathMeasured {
+        path: name.to_owned(),
+        packets: data().count() as u64,
+        // What is on its way when the capture ends is not lost.
+        lost: data().filter(|it| it.arrived == NEVER && it.sent < latest).count() as u64,
+        rate_bps: Some(traffic.link.rate).filter(|rate| *rate > 0.0),
+        queue_ms: queue,
+    }
+}

@@ -1,0 +1,524 @@
+//! The picture of one connection: each packet with the time at which it left its host and the time at which it reached
+//! the other. Where the capture saw only one of the two, the other is estimated.
+
+use super::log::{DATA_ACK, DSN, Entry, FlowLog, Offer, SACK, STAMP, SideFacts};
+use anabranch_wire::Flags;
+use std::collections::{HashMap, VecDeque};
+
+/// Time of what did not happen.
+pub(crate) const NEVER: u64 = u64::MAX;
+/// A position that is not known.
+pub(crate) const UNKNOWN: i64 = i64::MIN;
+/// Window of a peer whose scale the capture missed.
+const UNSCALED: i64 = 1 << 40;
+
+/// One packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet {
+    /// Time at which it left \[ns\].
+    pub sent: u64,
+    /// Time at which it arrived \[ns\]; [`NEVER`] if it was lost.
+    pub arrived: u64,
+    /// Position of its first byte in the stream of the subflow; the SYN has 0.
+    pub seq: i64,
+    /// Payload.
+    pub length: i64,
+    /// Acknowledges all below, in the stream of the other side.
+    pub ack: i64,
+    /// Position of its first byte at the data level.
+    pub dsn: i64,
+    /// Acknowledges all below at the data level, in the stream of the other side.
+    pub data_ack: i64,
+    /// Window in bytes.
+    pub window: i64,
+    /// Newest block of SACK.
+    pub sack: Option<(i64, i64)>,
+    pub flags: u8,
+}
+
+impl Packet {
+    pub(crate) fn is(&self, flags: Flags) -> bool {
+        Flags(self.flags).has(flags)
+    }
+
+    /// Position behind its last byte.
+    pub(crate) fn end(&self) -> i64 {
+        self.seq + self.length
+    }
+}
+
+/// Ends of a flow that the capture saw.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Seen {
+    /// The packets of this side were seen when they left.
+    pub own: bool,
+    /// They were seen when they arrived.
+    pub other: bool,
+}
+
+/// One subflow.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowPicture {
+    /// Index of the path.
+    pub path: usize,
+    /// Side that sent the SYN.
+    pub opener: Option<usize>,
+    /// Packets by the side that sent them, in the order in which they left.
+    pub packets: [Vec<Packet>; 2],
+    /// Places of the capture, for packets of side 0.
+    pub seen: Seen,
+    /// True if the capture lies between the hosts.
+    pub between: bool,
+    /// Shortest round-trip time \[ns\].
+    pub rtt: u64,
+    /// True if a side marked it as a backup.
+    pub backup: bool,
+    /// True if the data of the side has no DSS.
+    pub plain: [bool; 2],
+    pub facts: [SideFacts; 2],
+    /// False if the capture missed the SYNs, and with them the scale of windows.
+    pub scaled: bool,
+}
+
+/// Follows numbers of 32 bits round the circle.
+struct Unwrap {
+    last: i64,
+    base: u32,
+}
+
+impl Unwrap {
+    fn new(base: u32) -> Self {
+        Unwrap { last: 0, base }
+    }
+
+    fn at(&mut self, number: u32) -> i64 {
+        let low = self.base.wrapping_add(self.last as u32);
+        let position = self.last + i64::from(number.wrapping_sub(low).cast_signed());
+        self.last = self.last.max(position);
+        position
+    }
+}
+
+/// First numbers of the two streams at the data level, by side of the connection.
+pub(crate) type DataBegins = [u32; 2];
+
+/// Entries of one flow at one place, with sides turned so that they are those of the connection.
+struct Place {
+    entries: Vec<Entry>,
+    /// Nanoseconds of the round trip on the side of side 0, as far as it shows.
+    near: [Option<u64>; 2],
+}
+
+/// Paints the picture of a flow. `swapped` says that side 0 of the flow is side 1 of the connection.
+pub(crate) fn paint(flow: &FlowLog, swapped: bool, path: usize, begins: DataBegins) -> FlowPicture {
+    let turn = |side: usize| side ^ usize::from(swapped);
+    let facts = [flow.sides[turn(0)], flow.sides[turn(1)]];
+    let opener = flow.opener.map(turn);
+    let places: Vec<Place> = flow.places.values().map(|entries| Place::of(entries, swapped, opener)).collect();
+    let rtt = places.iter().filter_map(Place::round_trip).min().unwrap_or(0);
+    let (ends, between) = choose(&places, rtt);
+    let plain = [0, 1].map(|side| facts[side].dss == 0 && facts[1 - side].dss == 0);
+    let mut picture = FlowPicture {
+        path,
+        opener,
+        packets: [Vec::new(), Vec::new()],
+        seen: Seen { own: ends[0].is_some(), other: ends[1].is_some() },
+        between,
+        rtt,
+        backup: [flow.syn, flow.syn_ack].contains(&Offer::Join(true))
+            || facts.iter().any(|side| side.priority == Some(true)),
+        plain,
+        facts,
+        scaled: facts.iter().all(|side| side.isn.is_some()) && flow.opener.is_some(),
+    };
+    for side in 0..2 {
+        let at = |end: usize| ends[end].map(|place| &places[place]);
+        picture.packets[side] = match (at(side), at(1 - side)) {
+            (Some(here), Some(there)) => pair(here, there, side, rtt),
+            (Some(here), None) => leaving(here, side, rtt),
+            (None, Some(there)) => arriving(there, side, rtt),
+            (None, None) => Vec::new(),
+        };
+    }
+    number(&mut picture, begins);
+    picture
+}
+
+impl Place {
+    fn of(entries: &[Entry], swapped: bool, opener: Option<usize>) -> Self {
+        let mut entries = entries.to_vec();
+        if swapped {
+            entries.iter_mut().for_each(|entry| entry.bits ^= 1);
+        }
+        let mut place = Place { entries, near: [None; 2] };
+        place.near = place.distances(opener);
+        place
+    }
+
+    /// Time from here to each side and back: from the handshake, or else from data and its acknowledgment.
+    fn distances(&self, opener: Option<usize>) -> [Option<u64>; 2] {
+        let mut near = [None; 2];
+        if let Some(opener) = opener {
+            let is_syn = |entry: &&Entry| entry.is(Flags::SYN);
+            let mut syns = self.entries.iter().filter(is_syn);
+            let (mut syn, mut answer, mut count) = (None, None, [0; 2]);
+            for entry in syns.by_ref().take(16) {
+                count[usize::from(entry.from() != opener)] += 1;
+                if entry.from() == opener { syn = Some(entry.at) } else { answer = answer.or(Some(entry.at)) }
+            }
+            let third = answer.and_then(|at| {
+                let mut later = self.entries.iter().filter(|entry| entry.at >= at && entry.from() == opener);
+                later.find(|entry| !entry.is(Flags::SYN) && entry.is(Flags::ACK)).map(|entry| entry.at)
+            });
+            if count == [1, 1] {
+                near[1 - opener] = syn.zip(answer).map(|(syn, answer)| answer.saturating_sub(syn));
+                near[opener] = answer.zip(third).map(|(answer, third)| third.saturating_sub(answer));
+            }
+        }
+        for (side, near) in near.iter_mut().enumerate() {
+            let of_data = self.shortest_answer(1 - side);
+            *near = match (*near, of_data) {
+                (Some(shake), Some(data)) => Some(shake.min(data)),
+                (shake, data) => shake.or(data),
+            };
+        }
+        near
+    }
+
+    /// Shortest time from data of `side` to its acknowledgment.
+    fn shortest_answer(&self, side: usize) -> Option<u64> {
+        let mut waiting: VecDeque<(u32, u64)> = VecDeque::new();
+        let mut shortest = None;
+        let mut newest: Option<u32> = None;
+        for entry in &self.entries {
+            if entry.from() == side && entry.length > 0 {
+                let end = entry.seq.wrapping_add(entry.length);
+                if newest.is_none_or(|newest| end.wrapping_sub(newest).cast_signed() > 0) {
+                    newest = Some(end);
+                    if waiting.len() < 4096 {
+                        waiting.push_back((end, entry.at));
+                    }
+                } else {
+                    // Whatever is acknowledged now may answer either (Karn).
+                    waiting.clear();
+                }
+            } else if entry.from() != side && entry.is(Flags::ACK) {
+                let mut answered = None;
+                while let Some((end, at)) = waiting.front().copied()
+                    && entry.ack.wrapping_sub(end).cast_signed() >= 0
+                {
+                    answered = Some(at);
+                    waiting.pop_front();
+                }
+                if let Some(at) = answered {
+                    let took = entry.at.saturating_sub(at);
+                    shortest = Some(shortest.map_or(took, |shortest: u64| shortest.min(took)));
+                }
+            }
+        }
+        shortest
+    }
+
+    fn round_trip(&self) -> Option<u64> {
+        match self.near {
+            [Some(a), Some(b)] => Some(a + b),
+            // One way only: what is not known is nearly nothing or all of it.
+            [a, b] => a.or(b),
+        }
+    }
+
+    /// Share of the round trip that lies towards side 1: 1 is at side 0.
+    fn beyond(&self) -> f64 {
+        match self.near {
+            [Some(a), Some(b)] if a + b > 0 => b as f64 / (a + b) as f64,
+            [None, Some(_)] => 1.0,
+            [Some(_), None] => 0.0,
+            _ => 0.5,
+        }
+    }
+}
+
+/// Chooses the place that stands for each end, and tells whether a single one lies between.
+fn choose(places: &[Place], rtt: u64) -> ([Option<usize>; 2], bool) {
+    let order = |index: &usize| (places[*index].beyond() * 1e6) as u64;
+    let (nearest, farthest) = ((0..places.len()).max_by_key(order), (0..places.len()).min_by_key(order));
+    match (nearest, farthest) {
+        (Some(a), Some(b)) if a != b => ([Some(a), Some(b)], false),
+        (Some(only), _) => {
+            let beyond = places[only].beyond();
+            let ends = if beyond >= 0.5 { [Some(only), None] } else { [None, Some(only)] };
+            (ends, rtt >= MEANINGFUL && (0.15..0.85).contains(&beyond))
+        }
+        _ => ([None; 2], false),
+    }
+}
+
+/// Below this, a round trip is the time that hosts take to think \[ns\].
+const MEANINGFUL: u64 = 1_000_000;
+
+fn raw(entry: &Entry, sent: u64, arrived: u64) -> (Packet, Entry) {
+    let packet = Packet {
+        sent,
+        arrived,
+        seq: 0,
+        length: i64::from(entry.length),
+        ack: UNKNOWN,
+        dsn: UNKNOWN,
+        data_ack: UNKNOWN,
+        window: 0,
+        sack: None,
+        flags: entry.flags,
+    };
+    (packet, *entry)
+}
+
+/// Numbers as they are in the entry; [`number`] makes positions of them.
+fn keep(packet: (Packet, Entry)) -> Packet {
+    let (mut packet, entry) = packet;
+    packet.seq = i64::from(entry.seq);
+    packet.ack = if entry.is(Flags::ACK) { i64::from(entry.ack) } else { UNKNOWN };
+    packet.dsn = if entry.has(DSN) { i64::from(entry.dsn) } else { UNKNOWN };
+    packet.data_ack = if entry.has(DATA_ACK) { i64::from(entry.data_ack) } else { UNKNOWN };
+    packet.window = i64::from(entry.window);
+    packet.sack = entry.has(SACK).then(|| (i64::from(entry.sack[0]), i64::from(entry.sack[1])));
+    packet
+}
+
+/// Both ends saw the packets: finds each again.
+fn pair(here: &Place, there: &Place, side: usize, rtt: u64) -> Vec<Packet> {
+    type Print = (u32, u32, u32, u32, u8, u16);
+    let print =
+        |entry: &Entry| -> Print { (entry.seq, entry.length, entry.ack, entry.stamp, entry.flags, entry.window) };
+    let mut waiting: HashMap<Print, VecDeque<usize>> = HashMap::new();
+    let mut rough: HashMap<(u32, u32, u8), VecDeque<usize>> = HashMap::new();
+    let mut packets: Vec<(Packet, Entry)> = Vec::new();
+    for entry in here.entries.iter().filter(|entry| entry.from() == side) {
+        waiting.entry(print(entry)).or_default().push_back(packets.len());
+        packets.push(raw(entry, entry.at, NEVER));
+    }
+    let mut strangers = Vec::new();
+    for entry in there.entries.iter().filter(|entry| entry.from() == side) {
+        let found = waiting.get_mut(&print(entry)).and_then(|queue| {
+            let next = *queue.front()?;
+            (packets[next].0.sent <= entry.at).then(|| queue.pop_front()).flatten()
+        });
+        match found {
+            Some(index) => packets[index].0.arrived = entry.at,
+            None => strangers.push(entry),
+        }
+    }
+    // A middlebox may have changed what is compared.
+    if !strangers.is_empty() {
+        for (index, (packet, entry)) in packets.iter().enumerate().filter(|(_, (packet, _))| packet.arrived == NEVER) {
+            if packet.length > 0 {
+                rough.entry((entry.seq, entry.length, entry.flags)).or_default().push_back(index);
+            }
+        }
+        for entry in strangers {
+            let queue = rough.get_mut(&(entry.seq, entry.length, entry.flags));
+            match queue.and_then(|queue| (packets[*queue.front()?].0.sent <= entry.at).then(|| queue.pop_front())) {
+                Some(Some(index)) => packets[index].0.arrived = entry.at,
+                _ => packets.push(raw(entry, entry.at.saturating_sub(rtt / 2), entry.at)),
+            }
+        }
+        packets.sort_by_key(|(packet, _)| packet.sent);
+    }
+    packets.into_iter().map(keep).collect()
+}
+
+/// Only their departure was seen: an arrival is half a round trip before the acknowledgment came.
+fn leaving(here: &Place, side: usize, rtt: u64) -> Vec<Packet> {
+    let mut packets: Vec<(Packet, Entry)> = Vec::new();
+    // Packets whose fate is open, in the order in which they left.
+    let mut open: VecDeque<usize> = VecDeque::new();
+    let mut edge: Option<u32> = None;
+    // Arrival that the acknowledgment before told of.
+    let mut before = 0;
+    let (mut singles, mut pairs) = (0, 0);
+    // The shortest way there of data, which takes longer on a link than a SYN.
+    let there = here.shortest_answer(side).unwrap_or(rtt).saturating_sub(rtt / 2);
+    for entry in &here.entries {
+        if entry.from() == side {
+            let has_number = entry.length > 0 || entry.is(Flags::SYN) || entry.is(Flags::FIN);
+            let arrived = if has_number { NEVER } else { entry.at + rtt / 2 };
+            if has_number {
+                open.push_back(packets.len());
+            }
+            packets.push(raw(entry, entry.at, arrived));
+            continue;
+        }
+        if !entry.is(Flags::ACK) {
+            continue;
+        }
+        let first = edge.is_none_or(|edge| entry.ack.wrapping_sub(edge).cast_signed() > 0);
+        if !first && !entry.has(SACK) {
+            continue;
+        }
+        if first {
+            edge = Some(entry.ack);
+        }
+        let inside = |packet: &Entry| {
+            let end = packet.seq.wrapping_add(packet.length);
+            let below = entry.ack.wrapping_sub(end).cast_signed() >= 0;
+            let in_block = entry.has(SACK)
+                && packet.seq.wrapping_sub(entry.sack[0]).cast_signed() >= 0
+                && entry.sack[1].wrapping_sub(end).cast_signed() >= 0;
+            below || in_block
+        };
+        let mut left = 0;
+        // Of those that one acknowledgment covers, it tells of the last: the others came before, as soon as they could.
+        let mut covered: Vec<usize> = Vec::new();
+        for _ in 0..open.len() {
+            let Some(index) = open.pop_front() else { break };
+            let (packet, own) = &packets[index];
+            if inside(own) {
+                // A packet that left less than a round trip ago is not what this answers: its first sending is.
+                if entry.at.saturating_sub(packet.sent) >= rtt / 10 * 9 {
+                    covered.push(index);
+                }
+            } else {
+                open.push_back(index);
+                left += 1;
+            }
+            if left > MOST_OPEN {
+                break;
+            }
+        }
+        let back = entry.at.saturating_sub(rtt / 2);
+        // A receiver that acknowledges every second segment may have kept the acknowledgment of a single one back.
+        let single = covered.len() == 1 && !entry.has(SACK);
+        singles += i32::from(single);
+        pairs += i32::from(covered.len() > 1);
+        let kept_back = single && pairs > singles;
+        let last =
+            covered.iter().copied().max_by_key(|index| packets[*index].1.seq.wrapping_sub(entry.ack).cast_signed());
+        for index in covered {
+            let packet = &mut packets[index].0;
+            let soonest =
+                if Some(index) == last && !kept_back { back } else { (packet.sent + there).max(before).min(back) };
+            packet.arrived = soonest.max(packet.sent);
+        }
+        if last.is_some() && !kept_back {
+            before = back;
+        }
+    }
+    // Of several that carried the same bytes, the last that can have been in time arrived; the others were lost.
+    let mut arrived: HashMap<(u32, u32), usize> = HashMap::new();
+    for index in 0..packets.len() {
+        let (packet, entry) = packets[index];
+        if packet.length == 0 || packet.arrived == NEVER {
+            continue;
+        }
+        if let Some(before) = arrived.insert((entry.seq, entry.length), index)
+            && packets[before].0.arrived == packet.arrived
+        {
+            packets[before].0.arrived = NEVER;
+        }
+    }
+    packets.into_iter().map(keep).collect()
+}
+
+/// Packets without an answer that are looked at for each acknowledgment.
+const MOST_OPEN: usize = 1 << 14;
+
+/// Only their arrival was seen: a departure is half a round trip before, and earlier if the sender's clock says so.
+fn arriving(there: &Place, side: usize, rtt: u64) -> Vec<Packet> {
+    let own = || there.entries.iter().filter(|entry| entry.from() == side);
+    let clock = Clock::of(own());
+    let mut last = 0;
+    let mut packets: Vec<(Packet, Entry)> = own()
+        .map(|entry| {
+            let latest = entry.at.saturating_sub(rtt / 2);
+            let stamped = clock.as_ref().filter(|_| entry.has(STAMP)).map(|clock| clock.at(entry.stamp));
+            let sent = stamped.map_or(latest, |at| at.saturating_sub(rtt / 2).min(latest)).max(last).min(latest);
+            last = sent;
+            raw(entry, sent, entry.at)
+        })
+        .collect();
+    packets.sort_by_key(|(packet, _)| packet.sent);
+    packets.into_iter().map(keep).collect()
+}
+
+/// The clock of timestamps: nanoseconds for each tick, so that no packet arrived before it left.
+struct Clock {
+    tick: f64,
+    first: u32,
+    offset: f64,
+}
+
+impl Clock {
+    fn of<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Option<Self> {
+        let stamped = || entries.clone().filter(|entry| entry.has(STAMP));
+        let (begin, end) = (stamped().next()?, stamped().last()?);
+        let ticks = end.stamp.wrapping_sub(begin.stamp).cast_signed();
+        // A few ticks tell no rate.
+        (ticks >= 10).then_some(())?;
+        let rough = (end.at - begin.at) as f64 / f64::from(ticks);
+        let tick = [1e6, 4e6, 1e7, 1e3].into_iter().min_by(|a, b| {
+            let off = |tick: &f64| libm_log_distance(*tick, rough);
+            off(a).total_cmp(&off(b))
+        })?;
+        let first = begin.stamp;
+        let raw = |entry: &Entry| entry.at as f64 - tick * f64::from(entry.stamp.wrapping_sub(first).cast_signed());
+        let offset = stamped().map(raw).fold(f64::INFINITY, f64::min);
+        Some(Clock { tick, first, offset })
+    }
+
+    /// Time at which a packet with this stamp could have arrived at best.
+    fn at(&self, stamp: u32) -> u64 {
+        (self.offset + self.tick * f64::from(stamp.wrapping_sub(self.first).cast_signed())).max(0.0) as u64
+    }
+}
+
+/// Distance of two positive numbers, as a ratio above 1.
+fn libm_log_distance(a: f64, b: f64) -> f64 {
+    (a / b).max(b / a)
+}
+
+/// Makes positions of numbers.
+fn number(picture: &mut FlowPicture, begins: DataBegins) {
+    for side in 0..2 {
+        let other = 1 - side;
+        let first = |which: usize, packets: &[Vec<Packet>; 2]| {
+            let own = packets[which].first().map(|packet| packet.seq as u32);
+            let acked = packets[1 - which].iter().find(|packet| packet.ack != UNKNOWN).map(|packet| packet.ack as u32);
+            own.or(acked).map(|seq| seq.wrapping_sub(1)).unwrap_or(0)
+        };
+        let base = picture.facts[side].isn.unwrap_or_else(|| first(side, &picture.packets));
+        let peer = picture.facts[other].isn.unwrap_or_else(|| first(other, &picture.packets));
+        let (mut seqs, mut acks, mut sacks) = (Unwrap::new(base), Unwrap::new(peer), Unwrap::new(peer));
+        let (mut dsns, mut data_acks) = (Unwrap::new(begins[side]), Unwrap::new(begins[other]));
+        let scale = match (picture.facts[0].scale, picture.facts[1].scale) {
+            (Some(_), Some(_)) => picture.facts[side].scale.unwrap_or(0).min(14),
+            _ => 0,
+        };
+        let (plain, peer_plain, scaled) = (picture.plain[side], picture.plain[other], picture.scaled);
+        for packet in &mut picture.packets[side] {
+            packet.seq = seqs.at(packet.seq as u32);
+            if packet.ack != UNKNOWN {
+                packet.ack = acks.at(packet.ack as u32);
+            }
+            if let Some((from, to)) = packet.sack {
+                sacks.last = sacks.last.max(acks.last);
+                let from = sacks.at(from as u32);
+                packet.sack = Some((from, sacks.at(to as u32)));
+            }
+            packet.dsn = match packet.dsn {
+                // The SYN has position 0, the first byte the next one.
+                _ if plain => packet.seq - 1,
+                UNKNOWN => UNKNOWN,
+                dsn => dsns.at(dsn as u32),
+            };
+            packet.data_ack = match packet.data_ack {
+                _ if peer_plain && packet.ack != UNKNOWN => packet.ack - 1,
+                UNKNOWN => UNKNOWN,
+                ack => data_acks.at(ack as u32),
+            };
+            packet.window = match packet.is(Flags::SYN) {
+                true => packet.window,
+                false if scaled => packet.window << scale,
+                false => UNSCALED,
+            };
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The answer about a capture in a few sentences, and the list of what the capture does not show.
+
+use super::answer::{CaptureAnswer, Confidence, Fault, FaultKind, JudgedConnection, JudgedDirection};
+use crate::{Limit, Share};
+
+/// A window up to this is small \[B\].
+const SMALL_WINDOW: u64 = 256 << 10;
+/// Share of packets lost that is worth a word.
+const LOSSY: f64 = 0.003;
+/// Times that a queue lengthens the round trip before it is worth a word.
+const BLOATED: f64 = 3.0;
+
+/// Puts an answer into words.
+pub(crate) fn sentence(answer: &CaptureAnswer) -> String {
+    let Some(connection) = &answer.connection else { return nothing(answer) };
+    let mut sentences: Vec<String> = connection.faults.iter().map(|fault| fault_words(connection, fault)).collect();
+    match connection.directions.first() {
+        Some(direction) => sentences.extend(main(connection, direction)),
+        None if connection.one_sided => sentences.push(
+            "Packets of one side only are in the capture: without those of the other nothing tells what was waited for."
+                .to_owned(),
+        ),
+        None => sentences.push("The capture has no data of this connection: there is nothing to judge.".to_owned()),
+    }
+    sentences.join(" ")
+}
+
+/// Why nothing can be judged.
+fn nothing(answer: &CaptureAnswer) -> String {
+    let captures: Vec<_> = answer.files.iter().filter(|file| file.is_capture).collect();
+    let packets: u64 = captures.iter().map(|file| file.packets).sum();
+    match packets {
+        0 => "The capture holds no packet.".to_owned(),
+        1 => "The capture holds 1 packet and no TCP connection: there is nothing to judge.".to_owned(),
+        n => format!("The capture holds {n} packets and no TCP connection: there is nothing to judge."),
+    }
+}
+
+fn fault_words(connection: &JudgedConnection, fault: &Fault) -> String {
+    let remedy = fault.remedy.as_ref().map_or(String::new(), |remedy| format!(" {remedy}"));
+    match (&fault.path, fault.kind) {
+        (Some(path), FaultKind::MtuBlackHole) => format!("On {path} {}.{remedy}", fault.text),
+        (Some(path), _) => format!("{path} carried nothing: {}.{remedy}", fault.text),
+        (None, _) => match connection.paths.first() {
+            Some(only) => format!("Only {} carried data: {}.{remedy}", only.name, fault.text),
+            None => format!("{}.{remedy}", fault.text),
+        },
+    }
+}
+
+/// Names the limit that took most of the time, and its remedy.
+fn main(connection: &JudgedConnection, direction: &JudgedDirection) -> Vec<String> {
+    let Some(main) = direction.shares.first() else { return Vec::new() };
+    let share = match main.share {
+        share if share >= 1.0 => "All".to_owned(),
+        share if share >= 0.995 => "Nearly all".to_owned(),
+        share => format!("{:.0} %", 100.0 * share),
+    };
+    let (clause, remedy) = clause(connection, direction, main);
+    let mut sentences = vec![format!("{share} of the time {clause}.")];
+    sentences.extend(remedy);
+    if !direction.finished {
+        sentences.push("The capture ends before the last of the data arrived.".to_owned());
+    }
+    sentences
+}
+
+/// A limit as a clause that follows "of the time", with the remedy if there is one.
+fn clause(connection: &JudgedConnection, direction: &JudgedDirection, share: &Share) -> (String, Option<String>) {
+    let path = share.path.clone().unwrap_or_else(|| "a path".to_owned());
+    let receiver = article(&connection.sides[1 - direction.from]);
+    let sender = article(&connection.sides[direction.from]);
+    let window = match direction.widest_window {
+        Some(bytes) => format!("{receiver}'s window, of {} at most,", size(bytes)),
+        None => format!("{receiver}'s window"),
+    };
+    let small = direction.widest_window.is_some_and(|bytes| bytes <= SMALL_WINDOW);
+    let larger =
+        small.then(|| format!("A larger receive buffer there would help: net.ipv4.tcp_rmem, SO_RCVBUF of {receiver}."));
+    let measured = direction.measured.iter().find(|it| Some(&it.path) == share.path.as_ref());
+    let losses = measured.filter(|it| it.packets > 0).map(|it| it.lost as f64 / it.packets as f64);
+    let lossy = losses.filter(|share| *share >= LOSSY);
+    match share.limit {
+        Limit::Handshake => ("the connection was being set up".to_owned(), None),
+        Limit::Request => (format!("the request was on its way to {sender}"), None),
+        Limit::Join => (format!("{path} was still being joined, and the paths there were could carry no more"), None),
+        Limit::SlowStart => (format!("the congestion window of {path} was still growing, and was full"), None),
+        Limit::CongestionWindow => match lossy {
+            Some(share) => (
+                format!(
+                    "the congestion window of {path} was full and left it idle, after losses: {} of its packets were \
+                     lost",
+                    percent(share)
+                ),
+                None,
+            ),
+            None => (format!("the congestion window of {path} was full and left it idle"), None),
+        },
+        Limit::PeerWindow => (format!("{window} was used up by data on its way"), larger),
+        Limit::HeadOfLine => (format!("{receiver} held data behind a hole on {path}"), larger),
+        Limit::Scheduler => (format!("{path} had room, and the scheduler of {sender} did not use it"), None),
+        Limit::Pacing => (format!("{sender} held segments for {path} back, by pacing or TCP Small Queues"), None),
+        Limit::Timeout => (format!("{sender} waited for a retransmission timeout on {path}"), None),
+        Limit::SendBuffer => (
+            format!("the send buffer of {sender} was full of data that was not acknowledged"),
+            Some(format!("A larger one would help: net.ipv4.tcp_wmem, SO_SNDBUF of {sender}.")),
+        ),
+        Limit::ApplicationSends => (format!("the application on {sender} had written nothing more to send"), None),
+        Limit::ApplicationReads => {
+            (format!("the application on {receiver} did not read what was there, and its window closed"), None)
+        }
+        Limit::PathFull => full(connection, direction, share),
+        Limit::PathDown => (format!("{path} carried nothing of what was sent there, as if it were down"), None),
+        Limit::InFlight => ("all data was sent, and the last of it was on its way".to_owned(), None),
+        Limit::Unused => ("no path could carry data".to_owned(), None),
+    }
+}
+
+fn full(connection: &JudgedConnection, direction: &JudgedDirection, share: &Share) -> (String, Option<String>) {
+    let clause = match &share.path {
+        Some(path) => format!("{path} carried all that it can"),
+        None => "all paths in use carried all that they can".to_owned(),
+    };
+    let bloated = direction.measured.iter().filter_map(|it| {
+        let rtt = connection.paths.iter().find(|path| path.name == it.path)?.rtt_ms?;
+        let queue = it.queue_ms?;
+        (queue >= BLOATED * rtt.max(1.0) && queue >= 50.0).then_some((it, queue, rtt))
+    });
+    let worst = bloated.max_by(|a, b| a.1.total_cmp(&b.1));
+    match worst {
+        Some((it, queue, rtt)) => (
+            format!(
+                "{clause}, and the queue of {} held packets for {queue:.0} ms beyond its {rtt:.0} ms (bufferbloat)",
+                it.path
+            ),
+            Some(
+                "A shorter or managed queue there (CoDel, CAKE) would bring the same rate without the delay."
+                    .to_owned(),
+            ),
+        ),
+        None => (clause, None),
+    }
+}
+
+/// Facts that the capture does not show.
+pub(crate) fn unknown(about: &About) -> Vec<String> {
+    let mut unknown = vec![
+        "The congestion window is not on the wire. It is taken for what was in flight when the sender had to wait for \
+         an acknowledgment."
+            .to_owned(),
+        "The names of scheduler and congestion control are not on the wire.".to_owned(),
+    ];
+    match (about.sender_seen, about.receiver_seen) {
+        (true, true) => {}
+        (true, false) => unknown.push(
+            "Captured near the sender: when data arrived is estimated from acknowledgments, and so are holes at the \
+             receiver and whether its application reads."
+                .to_owned(),
+        ),
+        (false, true) => unknown.push(
+            "Captured near the receiver: when data left is estimated from timestamps and half a round trip. Slow \
+             start, congestion window, pacing, scheduler and send buffer are told apart less surely, and losses before \
+             the capture show only as holes."
+                .to_owned(),
+        ),
+        (false, false) => {}
+    }
+    if about.between {
+        unknown.push("Captured between the hosts: times at both ends are estimates.".to_owned());
+    }
+    if !about.handshake {
+        unknown.push(
+            "The capture misses a handshake: the scale of windows is not known, so no window of the receiver is named."
+                .to_owned(),
+        );
+    }
+    if about.cut > 0 {
+        unknown.push(format!("{} packets were cut short by the capture.", about.cut));
+    }
+    if about.options_cut {
+        unknown.push("Options of packets were cut: what MPTCP said in them is not known.".to_owned());
+    }
+    if about.joined > 0 {
+        unknown.push("The capture is long: packets of one burst were taken together.".to_owned());
+    }
+    if about.missing {
+        unknown.push(
+            "Bytes were acknowledged that are not in the capture: its losses look like those of the path.".to_owned(),
+        );
+    }
+    if about.backwards {
+        unknown.push("Packets are not in the order of time: what set off what is told less surely.".to_owned());
+    }
+    unknown
+}
+
+/// Facts about a capture.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct About {
+    pub sender_seen: bool,
+    pub receiver_seen: bool,
+    pub between: bool,
+    pub handshake: bool,
+    pub cut: u64,
+    pub options_cut: bool,
+    pub joined: u64,
+    pub missing: bool,
+    pub backwards: bool,
+}
+
+impl About {
+    pub(crate) fn confidence(&self) -> Confidence {
+        let broken = self.between || !self.handshake || self.options_cut || self.missing || self.backwards;
+        match self.sender_seen && self.receiver_seen {
+            _ if broken => Confidence::Low,
+            true => Confidence::High,
+            false => Confidence::Medium,
+        }
+    }
+}
+
+/// A side in a sentence: `the client`, but `A`.
+fn article(side: &str) -> String {
+    anabranch_inspect::article(side)
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        n if n >= 10 << 20 => format!("{} MiB", n >> 20),
+        n if n >= 10 << 10 => format!("{} KiB", n >> 10),
+        n => format!("{n} B"),
+    }
+}
+
+fn percent(share: f64) -> String {
+    if share < 0.1 { format!("{:.1} %", 100.0 * share) } else { format!("{:.0} %", 100.0 * share) }
+}

@@ -1,0 +1,287 @@
+//! Planted causes in captures of runs, and captures that are cut, shuffled, one-sided, snapped or empty: the sentence
+//! is true of each.
+#![allow(clippy::unwrap_used)]
+
+use anabranch_capture::Reader;
+use anabranch_lab::{Keep, run};
+use anabranch_policy::Catalogue;
+use anabranch_scenario::{Origin, Scenario};
+use anabranch_why::{CaptureAnswer, CaptureInquiry, Confidence, FaultKind, JudgedConnection, Limit};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Two equal paths without loss, and a download.
+const TWO: &str = "[path.wlan]\nrate = \"20mbit\"\nrtt = \"20ms\"\nqueue = \"100p\"\n\
+                   [path.lte]\nrate = \"20mbit\"\nrtt = \"40ms\"\nqueue = \"100p\"\n\
+                   [[workload]]\nkind = \"files\"\nsize = \"4MB\"\n";
+
+/// A run that was captured at both ends.
+struct Captured {
+    directory: PathBuf,
+}
+
+impl Captured {
+    fn of(test: &str, text: &str) -> Self {
+        let origin = Origin { scenario: "planted.toml".to_owned(), sets: Vec::new() };
+        let none = |_: &str, _| Err(std::io::ErrorKind::NotFound.into());
+        let catalogue = Arc::new(Catalogue::default());
+        let scenario = Scenario::read(&catalogue, "planted", "planted.toml", text, origin, &none).unwrap();
+        let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("captures-{test}"));
+        let keep = Keep { captures: Some(directory.clone()), ..Keep::default() };
+        run(&scenario, 1, &keep).unwrap();
+        Captured { directory }
+    }
+
+    fn ask(&self, hosts: &[&str]) -> CaptureAnswer {
+        let files: Vec<PathBuf> = hosts.iter().map(|host| self.file(host)).collect();
+        CaptureInquiry::read(&files).answer(None)
+    }
+
+    fn file(&self, host: &str) -> PathBuf {
+        self.directory.join(format!("{host}.pcapng"))
+    }
+
+    /// Records of a host's file: nanoseconds, bytes.
+    fn records(&self, host: &str) -> Vec<(u64, Vec<u8>)> {
+        let mut reader = Reader::open(&self.file(host)).unwrap();
+        let mut records = Vec::new();
+        while let Some(record) = reader.next_record().unwrap() {
+            records.push((record.at.unwrap().as_nanos(), record.bytes.to_vec()));
+        }
+        records
+    }
+}
+
+/// Asks about a pcap file of these records, of which at most `snap` bytes were captured.
+fn ask_of(test: &str, records: &[(u64, Vec<u8>)], snap: usize) -> CaptureAnswer {
+    let word = u32::to_le_bytes;
+    let mut file = [word(0xa1b2_3c4d), word(0x0004_0002), word(0), word(0), word(65_535), word(101)].concat();
+    for (at, bytes) in records {
+        let kept = &bytes[..bytes.len().min(snap)];
+        let (seconds, nanos) = (at / 1_000_000_000, at % 1_000_000_000);
+        file.extend([seconds as u32, nanos as u32, kept.len() as u32, bytes.len() as u32].map(word).concat());
+        file.extend(kept);
+    }
+    ask_bytes(test, &file)
+}
+
+fn ask_bytes(test: &str, bytes: &[u8]) -> CaptureAnswer {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("captures-{test}.pcap"));
+    std::fs::write(&path, bytes).unwrap();
+    CaptureInquiry::read(&[path]).answer(None)
+}
+
+fn connection(answer: &CaptureAnswer) -> &JudgedConnection {
+    answer.connection.as_ref().unwrap()
+}
+
+/// The share of a limit in the main direction, on whatever path.
+fn share(answer: &CaptureAnswer, limit: Limit) -> f64 {
+    let shares = &connection(answer).directions[0].shares;
+    shares.iter().filter(|share| share.limit == limit).map(|share| share.share).sum()
+}
+
+fn has(answer: &CaptureAnswer, kind: FaultKind) -> bool {
+    connection(answer).faults.iter().any(|fault| fault.kind == kind)
+}
+
+#[track_caller]
+fn says(answer: &CaptureAnswer, words: &[&str]) {
+    for word in words {
+        assert!(answer.sentence.contains(word), "`{word}` is missing: {}", answer.sentence);
+    }
+}
+
+/// Intervals add up, for the connection and each path.
+#[track_caller]
+fn adds_up(answer: &CaptureAnswer) {
+    for direction in &connection(answer).directions {
+        let rows = direction.paths.iter().map(|path| &path.intervals).chain([&direction.intervals]);
+        for intervals in rows {
+            let sum: u64 = intervals.iter().map(|it| it.to_ns - it.from_ns).sum();
+            assert_eq!(sum, direction.time_ns);
+            assert!(intervals.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
+        }
+        assert_eq!(direction.shares.iter().map(|it| it.time_ns).sum::<u64>(), direction.time_ns);
+    }
+}
+
+const BOTH: &[&str] = &["client", "server"];
+const EACH: [&[&str]; 3] = [BOTH, &["server"], &["client"]];
+
+#[test]
+fn a_tiny_receive_buffer() {
+    let captured = Captured::of("rmem", &format!("{TWO}[client]\nreceive-buffer = \"32KiB\"\n"));
+    for hosts in [BOTH, &["server"]] {
+        let answer = captured.ask(hosts);
+        adds_up(&answer);
+        says(&answer, &["the client's window, of 32 KiB at most, was used up", "net.ipv4.tcp_rmem"]);
+        assert!(share(&answer, Limit::PeerWindow) + share(&answer, Limit::HeadOfLine) > 0.5);
+    }
+}
+
+#[test]
+fn a_tiny_send_buffer() {
+    let captured = Captured::of("wmem", &format!("{TWO}[server]\nsend-buffer = \"32KiB\"\n"));
+    for hosts in [BOTH, &["server"]] {
+        says(&captured.ask(hosts), &["the send buffer of the server was full", "net.ipv4.tcp_wmem"]);
+    }
+}
+
+#[test]
+fn a_path_that_loses() {
+    let lossy = TWO.replace("queue = \"100p\"\n", "queue = \"100p\"\nloss = \"3%\"\n");
+    let answer = Captured::of("loss", &lossy).ask(BOTH);
+    says(&answer, &["the congestion window of ", " was full and left it idle, after losses: "]);
+}
+
+#[test]
+fn a_bloated_queue() {
+    let text = TWO.replace("100p", "2000p").replace("20mbit", "2mbit");
+    let captured = Captured::of("bloat", &text);
+    for hosts in EACH {
+        says(&captured.ask(hosts), &["all paths in use carried all that they can", "(bufferbloat)"]);
+    }
+}
+
+#[test]
+fn a_backup_path() {
+    let text = TWO.replacen("rtt = \"40ms\"\n", "rtt = \"40ms\"\nbackup = true\n", 1);
+    let captured = Captured::of("backup", &text);
+    for hosts in EACH {
+        let answer = captured.ask(hosts);
+        says(&answer, &["lte carried nothing: it is marked as a backup.", "nobackup"]);
+        assert!(has(&answer, FaultKind::Backup));
+    }
+}
+
+#[test]
+fn a_plain_server() {
+    let text = format!("{TWO}[server]\nmultipath = false\n[host]\nfirst-path = \"as-listed\"\n");
+    let captured = Captured::of("plain", &text);
+    let answer = captured.ask(BOTH);
+    says(
+        &answer,
+        &["Only 10.0.0.1 carried data: the server answered without MP_CAPABLE. Start the server with `mptcpize"],
+    );
+    let answer = captured.ask(&["client"]);
+    says(
+        &answer,
+        &["answered without MP_CAPABLE (or a box on the way removed it: a capture at the server would tell)."],
+    );
+}
+
+/// A capture at both ends tells a box from a plain server; one at the client does not, and says so.
+#[test]
+fn options_stripped_on_the_way() {
+    let strip = "[[path.wlan.middlebox]]\nkind = \"strip\"\nfrom = \"syn\"\n[host]\nfirst-path = \"as-listed\"\n";
+    let captured = Captured::of("strip", &format!("{TWO}{strip}"));
+    let answer = captured.ask(BOTH);
+    says(&answer, &["MP_CAPABLE was removed from the SYN on its way."]);
+    assert!(has(&answer, FaultKind::OptionRemoved));
+    says(&captured.ask(&["client"]), &["a box on the way removed it"]);
+}
+
+#[test]
+fn a_join_that_is_not_answered() {
+    let drop =
+        "[[path.lte.middlebox]]\nkind = \"drop-syn\"\noption = \"mp-join\"\n[host]\nfirst-path = \"as-listed\"\n";
+    let answer = Captured::of("join", &format!("{TWO}{drop}")).ask(&["client"]);
+    says(&answer, &["lte carried nothing: its join was never answered", "Check the route of this address"]);
+    assert!(has(&answer, FaultKind::JoinUnanswered));
+}
+
+#[test]
+fn a_black_hole_for_large_packets() {
+    let hole = "[[path.lte.middlebox]]\nkind = \"mtu-blackhole\"\n[host]\nfirst-path = \"as-listed\"\n";
+    let answer = Captured::of("mtu", &format!("{TWO}{hole}")).ask(BOTH);
+    says(&answer, &["On lte segments of up to ", " bytes never arrived"]);
+}
+
+#[test]
+fn a_path_that_is_down() {
+    let dies =
+        "[[change]]\nat = \"0.3s\"\npath = \"wlan\"\nstate = \"blackhole\"\n[host]\nfirst-path = \"as-listed\"\n";
+    let captured = Captured::of("down", &format!("{}{dies}", TWO.replace("4MB", "8MB")));
+    let answer = captured.ask(BOTH);
+    says(&answer, &["wlan carried nothing of what was sent there, as if it were down."]);
+    assert!(share(&answer, Limit::PathDown) > 0.5, "{:?}", connection(&answer).directions[0].shares);
+}
+
+#[test]
+fn a_capture_that_is_cut_or_begins_in_the_middle() {
+    let captured = Captured::of("cut", TWO);
+    let records = captured.records("server");
+    let answer = ask_of("cut-end", &records[..records.len() / 2], usize::MAX);
+    adds_up(&answer);
+    says(&answer, &["The capture ends before the last of the data arrived."]);
+    let answer = ask_of("cut-begin", &records[records.len() / 2..], usize::MAX);
+    adds_up(&answer);
+    let judged = connection(&answer);
+    assert_eq!(judged.directions[0].confidence, Confidence::Low);
+    assert!(judged.unknown.iter().any(|line| line.contains("misses a handshake")), "{:?}", judged.unknown);
+    let bytes = std::fs::read(captured.file("server")).unwrap();
+    let answer = ask_bytes("cut-bytes", &bytes[..bytes.len() * 2 / 3]);
+    adds_up(&answer);
+    assert!(answer.files[0].error.as_ref().unwrap().contains("the file ends within"), "{:?}", answer.files);
+}
+
+/// Records out of order by a little are put in order: the answer is the same.
+#[test]
+fn a_shuffled_capture() {
+    let records = Captured::of("shuffled", TWO).records("server");
+    let plain = ask_of("ordered", &records, usize::MAX);
+    let mut shuffled = records;
+    shuffled.chunks_mut(97).for_each(<[_]>::reverse);
+    let answer = ask_of("shuffled", &shuffled, usize::MAX);
+    adds_up(&answer);
+    assert_eq!(answer.sentence, plain.sentence);
+}
+
+/// Only one direction was captured: nothing tells what arrived, or what was sent.
+#[test]
+fn one_direction_only() {
+    let records = Captured::of("one-way", TWO).records("server");
+    let from_server = |bytes: &[u8]| bytes[12..14] == [10, 1];
+    for (name, wanted) in [("data", true), ("acks", false)] {
+        let one: Vec<_> = records.iter().filter(|(_, bytes)| from_server(bytes) == wanted).cloned().collect();
+        let answer = ask_of(&format!("one-way-{name}"), &one, usize::MAX);
+        says(&answer, &["Packets of one side only are in the capture"]);
+        assert!(connection(&answer).directions.is_empty());
+    }
+}
+
+/// 60 bytes have the addresses and the fixed header, and not all options.
+#[test]
+fn a_snapped_capture() {
+    let records = Captured::of("snapped", TWO).records("server");
+    let whole = ask_of("whole", &records, usize::MAX);
+    let answer = ask_of("headers", &records, 100);
+    adds_up(&answer);
+    assert_eq!(answer.sentence, whole.sentence, "headers alone say the same");
+    let answer = ask_of("options-cut", &records, 60);
+    adds_up(&answer);
+    let judged = connection(&answer);
+    assert!(judged.unknown.iter().any(|line| line.contains("Options of packets were cut")), "{:?}", judged.unknown);
+    assert!(judged.directions.iter().all(|it| it.confidence == Confidence::Low));
+}
+
+#[test]
+fn plain_tcp() {
+    let text = format!("{TWO}[host]\nmultipath = false\nfirst-path = \"as-listed\"\n");
+    let answer = Captured::of("no-mptcp", &text).ask(BOTH);
+    adds_up(&answer);
+    says(&answer, &["the client asked for plain TCP", "of the time"]);
+    assert!(!connection(&answer).multipath);
+}
+
+#[test]
+fn captures_of_nothing() {
+    says(&ask_of("no-packet", &[], usize::MAX), &["The capture holds no packet."]);
+    let udp = anabranch_capture::udp("10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap(), 100);
+    says(&ask_of("udp", &[(1, udp)], usize::MAX), &["The capture holds 1 packet and no TCP connection"]);
+    let syn_only = &Captured::of("syn", TWO).records("client")[..1];
+    let answer = ask_of("syn-only", syn_only, usize::MAX);
+    says(&answer, &["The capture has no data of this connection: there is nothing to judge."]);
+    assert!(ask_bytes("text", b"no capture").connection.is_none());
+}
