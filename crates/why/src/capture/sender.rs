@@ -133,6 +133,8 @@ pub(crate) struct Sender {
     /// This round of growth: the position that ends it, bytes acknowledged and sent in it.
     round: (i64, i64, i64),
     duplicates: u32,
+    /// True if data ran out in this round: it then tells nothing about growth.
+    pub starved: bool,
     /// Bytes sent in this round that an acknowledgment set off.
     own: i64,
     /// Rounds in a row in which the window did not grow as in slow start.
@@ -259,8 +261,8 @@ impl Sender {
     /// A round trip is over: in slow start as much again was sent as was acknowledged.
     fn end_round(&mut self) {
         let (_, acked, sent) = self.round;
-        let limited = self.own >= sent / 10 * 9;
-        self.own = 0;
+        let limited = self.own >= sent / 10 * 9 && !self.starved;
+        (self.own, self.starved) = (0, false);
         if self.grows && self.phase == Phase::Open && acked >= 4 * self.mss && limited {
             let doubling = sent as f64 >= GROWTH * acked as f64;
             let over = self.threshold.is_some_and(|threshold| self.window > threshold);

@@ -356,6 +356,9 @@ impl Watch<'_> {
         let left_out = self.sent.missing();
         let waiting = waiting || left_out > 0;
         let unsent = if waiting { (self.stream.end - self.nxt + left_out).max(1) } else { 0 };
+        if !waiting {
+            self.subflows.iter_mut().for_each(|subflow| subflow.sender.starved = true);
+        }
         let any = self.subflows.iter().any(|subflow| subflow.established);
         if any && self.open.is_none() {
             self.open = Some(now);
