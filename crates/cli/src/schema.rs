@@ -173,9 +173,12 @@ mod tests {
         let quoted = Format::all().flat_map(|format| format.written_by.split('`').skip(1).step_by(2));
         let words = quoted.filter(|it| !it.contains(".json")).flat_map(|it| {
             let (command, options) = it.split_once(" --").unwrap_or((it, ""));
+            // A word in capitals stands for an argument.
+            let words = command.split(' ').filter(|word| !word.chars().all(char::is_uppercase));
+            let command = words.collect::<Vec<_>>().join(" ");
             let options = options.split(" --").filter_map(|option| option.split(' ').next());
             let options = options.filter(|option| !option.is_empty());
-            options.map(|option| (command.to_owned(), option.to_owned())).collect::<Vec<_>>()
+            options.map(|option| (command.clone(), option.to_owned())).collect::<Vec<_>>()
         });
         words.collect()
     }
