@@ -68,7 +68,7 @@ mod tests {
     fn lengths_and_padding_are_those_of_the_format() {
         let mut block = Block::default();
         let first = block.begin(6).word(7).padded(b"abcde").option(1, b"x").end();
-        let wanted = b"\x06\0\0\0\x28\0\0\0\x07\0\0\0abcde\0\0\0\x01\0\x01\0x\0\0\0\0\0\0\0\x28\0\0\0";
+        let wanted = b"\x06\0\0\0\x24\0\0\0\x07\0\0\0abcde\0\0\0\x01\0\x01\0x\0\0\0\0\0\0\0\x24\0\0\0";
         assert_eq!(first, &wanted[..]);
         assert_eq!(block.begin(5).end(), b"\x05\0\0\0\x0c\0\0\0\x0c\0\0\0");
     }
