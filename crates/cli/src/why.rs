@@ -40,9 +40,9 @@ pub struct WhyArgs {
     /// Seed of the first repetition; each further one takes the next.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Number of repetitions of the run and of each counterfactual.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub repeat: u32,
+    /// Number of repetitions of the run and of each counterfactual; 10 unless given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub repeat: Option<u32>,
     /// The schedulers to try in place of the scenario's, with commas between.
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…", add = Names::joined(crate::args::What::Schedulers))]
     pub schedulers: Option<String>,
@@ -58,7 +58,9 @@ pub struct WhyArgs {
 }
 
 /// Options that make sense for runs only.
-const OF_RUNS: [&str; 5] = ["sets", "seed", "schedulers", "congestion", "jobs"];
+const OF_RUNS: [&str; 6] = ["sets", "seed", "repeat", "schedulers", "congestion", "jobs"];
+/// Repetitions of a run unless given.
+const REPETITIONS: u32 = 10;
 
 /// Answers for captures or for a scenario.
 pub fn why(catalogue: &Arc<Catalogue>, args: &WhyArgs) -> Result<(), Failure> {
@@ -89,8 +91,10 @@ const MAGIC: [[u8; 4]; 5] = [
 
 /// Judges a connection of captures.
 fn of_capture(files: &[String], args: &WhyArgs) -> Result<(), Failure> {
-    if !args.sets.is_empty() || args.seed.is_some() || args.schedulers.is_some() || args.congestion.is_some() {
-        let text = "captures are judged as they are: --set, --seed, --schedulers and --congestion are for scenarios";
+    let repeats = args.seed.is_some() || args.repeat.is_some() || args.jobs != 0;
+    if !args.sets.is_empty() || repeats || args.schedulers.is_some() || args.congestion.is_some() {
+        let text = "captures are judged as they are: --set, --seed, --repeat, --schedulers, --congestion and --jobs \
+                    are for scenarios";
         return Err(Failure::Refused(miette::miette!("{text}")));
     }
     let paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
@@ -130,7 +134,8 @@ fn of_scenario(catalogue: &Arc<Catalogue>, name: &str, args: &WhyArgs) -> Result
         others.congestion = split_policies(named);
     }
     let seed = args.seed.unwrap_or(scenario.seed);
-    let answer = ask(catalogue, &scenario, name, &others, (seed, args.repeat as usize), args.jobs)?;
+    let answer =
+        ask(catalogue, &scenario, name, &others, (seed, args.repeat.unwrap_or(REPETITIONS) as usize), args.jobs)?;
     if args.json {
         return output::print(&output::json(&WHY, &answer)?);
     }

@@ -54,6 +54,11 @@ impl Captured {
 
 /// Asks about a pcap file of these records, of which at most `snap` bytes were captured.
 fn ask_of(test: &str, records: &[(u64, Vec<u8>)], snap: usize) -> CaptureAnswer {
+    CaptureInquiry::read(&[written(test, &pcap(records, snap))]).answer(None)
+}
+
+/// A pcap file of these records.
+fn pcap(records: &[(u64, Vec<u8>)], snap: usize) -> Vec<u8> {
     let word = u32::to_le_bytes;
     let mut file = [word(0xa1b2_3c4d), word(0x0004_0002), word(0), word(0), word(65_535), word(101)].concat();
     for (at, bytes) in records {
@@ -62,13 +67,17 @@ fn ask_of(test: &str, records: &[(u64, Vec<u8>)], snap: usize) -> CaptureAnswer 
         file.extend([seconds as u32, nanos as u32, kept.len() as u32, bytes.len() as u32].map(word).concat());
         file.extend(kept);
     }
-    ask_bytes(test, &file)
+    file
 }
 
 fn ask_bytes(test: &str, bytes: &[u8]) -> CaptureAnswer {
+    CaptureInquiry::read(&[written(test, bytes)]).answer(None)
+}
+
+fn written(test: &str, bytes: &[u8]) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("captures-{test}.pcap"));
     std::fs::write(&path, bytes).unwrap();
-    CaptureInquiry::read(&[path]).answer(None)
+    path
 }
 
 fn connection(answer: &CaptureAnswer) -> &JudgedConnection {
@@ -104,6 +113,32 @@ fn adds_up(answer: &CaptureAnswer) {
         }
         assert_eq!(direction.shares.iter().map(|it| it.time_ns).sum::<u64>(), direction.time_ns);
     }
+}
+
+/// Two files are those of the two ends only where one is at each and their clocks agree: otherwise that of the sender
+/// is judged alone, and the answer says so.
+#[test]
+fn captures_that_do_not_fit_are_not_taken_for_two_ends() {
+    let captured = Captured::of("misfit", TWO);
+    let alone = captured.ask(&["server"]);
+    let shifted = |name: &str, by: i64| {
+        let mut records = captured.records("client");
+        records.iter_mut().for_each(|(at, _)| *at = at.wrapping_add_signed(by));
+        let client = written(&format!("misfit-{name}"), &pcap(&records, usize::MAX));
+        CaptureInquiry::read(&[client, captured.file("server")]).answer(None)
+    };
+    let twice = captured.ask(&["server", "server"]);
+    for (what, answer) in
+        [("twice", twice), ("early", shifted("early", -100_000_000)), ("late", shifted("late", 100_000_000))]
+    {
+        let unknown = connection(&answer).unknown.join(" ");
+        assert!(unknown.contains("do not fit together"), "{what}: {unknown}");
+        assert_eq!(connection(&answer).directions[0].confidence, Confidence::Low, "{what}");
+        let off = (share(&answer, Limit::PathFull) - share(&alone, Limit::PathFull)).abs();
+        assert!(off < 0.02, "{what}: {} and {}", answer.sentence, alone.sentence);
+    }
+    let both = captured.ask(BOTH);
+    assert_eq!(connection(&both).directions[0].confidence, Confidence::High);
 }
 
 const BOTH: &[&str] = &["client", "server"];
@@ -204,7 +239,7 @@ fn a_path_that_is_down() {
         "[[change]]\nat = \"0.3s\"\npath = \"wlan\"\nstate = \"blackhole\"\n[host]\nfirst-path = \"as-listed\"\n";
     let captured = Captured::of("down", &format!("{}{dies}", TWO.replace("4MB", "8MB")));
     let answer = captured.ask(BOTH);
-    says(&answer, &["wlan carried nothing of what was sent there, as if it were down."]);
+    says(&answer, &["nothing that was sent on wlan arrived, as if it were down."]);
     assert!(share(&answer, Limit::PathDown) > 0.5, "{:?}", connection(&answer).directions[0].shares);
 }
 

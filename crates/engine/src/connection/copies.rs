@@ -1,7 +1,7 @@
 //! Copies of sent data on other subflows, as the reinjection policy asks for them.
 //!
 //! Every answer is checked: an impossible one ends the round and is counted. A policy is asked only at the moments that
-//! its capabilities name, so one that wants none costs nothing.
+//! its capabilities name: for copies, for opportunities, and at a retransmission timeout.
 
 use super::Connection;
 use super::sender::{Outgoing, Sender};

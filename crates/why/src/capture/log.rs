@@ -1,14 +1,17 @@
 //! The log of a capture: what each packet of a flow said, in 48 bytes.
 //!
 //! One pass over the files fills it. Attribution needs to know what came later, so it works on the log. Beyond
-//! [`MOST`] entries, neighbours that say the same are joined, so that memory is bounded.
+//! [`MOST`] entries, neighbours that say the same are joined; beyond [`LIMIT`] the rest is left out, so that memory is
+//! bounded.
 
 use anabranch_inspect::{Passing, Sighting};
 use anabranch_wire::{Captured, ChecksumStatus, DataSeq, Flags, FlowKey, MpCapable, MpOption};
 use std::collections::BTreeMap;
 
-/// Entries over all flows; 200 MB.
+/// Entries over all flows above which neighbours are joined; 200 MB.
 const MOST: usize = 4 << 20;
+/// Entries over all flows, at most: what follows is left out.
+const LIMIT: usize = 2 * MOST;
 /// Neighbours that are joined lie at most this far apart \[ns\]: one burst.
 const ONE_BURST: u64 = 1_000_000;
 
@@ -140,6 +143,8 @@ pub(crate) struct Log {
     entries: usize,
     /// Entries that were joined with a neighbour.
     pub joined: u64,
+    /// Packets at the end for which there was no room.
+    pub left_out: u64,
     /// Entries above which neighbours are joined.
     most: Option<usize>,
 }
@@ -161,6 +166,10 @@ impl Log {
         flow.learn(file, &sighting, captured);
         if flow.is_damaged(sighting.from, captured.checksum) {
             // Its receiver discards it.
+            return;
+        }
+        if self.entries >= LIMIT {
+            self.left_out += 1;
             return;
         }
         let entry = flow.entry(&sighting, captured);
@@ -190,7 +199,8 @@ impl Log {
 /// Joins `next` into `last`, if they follow each other.
 fn join(last: &mut Entry, next: &mut Entry) -> bool {
     const ODD: u8 = Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0;
-    let alike = last.bits == next.bits && (last.flags | next.flags) & ODD == 0 && next.at - last.at <= ONE_BURST;
+    let alike =
+        last.bits == next.bits && (last.flags | next.flags) & ODD == 0 && next.at.saturating_sub(last.at) <= ONE_BURST;
     if !alike || last.seq.wrapping_add(last.length) != next.seq || last.length.saturating_add(next.length) > 1 << 20 {
         return false;
     }

@@ -25,7 +25,7 @@ pub use answer::{
     PathMeasured,
 };
 
-use crate::{Band, Bands, Interval, PathTime, Share};
+use crate::{Band, Bands, Interval, Limit, PathTime, Share};
 use anabranch_inspect::{Limits, Watched, inspect_watched};
 use choice::{Candidate, candidates};
 use faults::Group;
@@ -219,6 +219,13 @@ impl CaptureInquiry {
         }
         directions.sort_by_key(|direction| u64::MAX - direction.bytes);
         let main = directions.first().map_or(0, |direction| direction.from);
+        // A path that is down is said to be that, and not to be left unused.
+        let is_down = |path: &Option<String>| {
+            let mut shares = directions.iter().flat_map(|direction| &direction.shares);
+            shares.any(|share| share.limit == Limit::PathDown && share.path == *path)
+        };
+        let mut faults = group.faults();
+        faults.retain(|fault| fault.kind != FaultKind::Unused || !is_down(&fault.path));
         let about = self.about(candidate, &painted, main);
         JudgedConnection {
             number: candidate.number,
@@ -228,7 +235,7 @@ impl CaptureInquiry {
             captured: captured(&about, candidate, main),
             one_sided,
             paths: paths(&painted, &names),
-            faults: group.faults(),
+            faults,
             directions,
             unknown: words::unknown(&about),
         }
@@ -251,6 +258,8 @@ impl CaptureInquiry {
             cut: painted.flows.iter().map(|(flow, _)| flow.cut).sum(),
             options_cut: painted.flows.iter().any(|(flow, _)| flow.options_cut > 0 || offers(flow)),
             joined: self.log.joined,
+            left_out: self.log.left_out,
+            unfit: pictures.iter().filter(carries).any(|it| it.unfit),
             missing: report.is_some_and(|report| report.directions[side].missing_bytes > 0),
             backwards: self.watched.report.capture.notes.iter().any(|note| note.contains("order")),
         }

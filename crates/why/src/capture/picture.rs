@@ -69,6 +69,8 @@ pub(crate) struct FlowPicture {
     pub seen: Seen,
     /// True if the capture lies between the hosts.
     pub between: bool,
+    /// True if captures at two places do not fit together, so that one alone is looked at.
+    pub unfit: bool,
     /// Shortest round-trip time \[ns\].
     pub rtt: u64,
     /// True if a side marked it as a backup.
@@ -116,7 +118,15 @@ pub(crate) fn paint(flow: &FlowLog, swapped: bool, path: usize, begins: DataBegi
     let opener = flow.opener.map(turn);
     let places: Vec<Place> = flow.places.values().map(|entries| Place::of(entries, swapped, opener)).collect();
     let rtt = places.iter().filter_map(Place::round_trip).min().unwrap_or(0);
-    let (ends, between) = choose(&places, rtt);
+    let (mut ends, between) = choose(&places, rtt);
+    let unfit = places.len() > 1 && !matches!(ends, [Some(near), Some(far)] if fit(&places[near], &places[far]));
+    if unfit {
+        // That of the sender of most data tells most.
+        let main = usize::from(facts[1].bytes > facts[0].bytes);
+        if ends[main].is_some() {
+            ends[1 - main] = None;
+        }
+    }
     let plain = [0, 1].map(|side| facts[side].dss == 0 && facts[1 - side].dss == 0);
     let mut picture = FlowPicture {
         path,
@@ -124,6 +134,7 @@ pub(crate) fn paint(flow: &FlowLog, swapped: bool, path: usize, begins: DataBegi
         packets: [Vec::new(), Vec::new()],
         seen: Seen { own: ends[0].is_some(), other: ends[1].is_some() },
         between,
+        unfit,
         rtt,
         backup: [flow.syn, flow.syn_ack].contains(&Offer::Join(true))
             || facts.iter().any(|side| side.priority == Some(true)),
@@ -243,7 +254,9 @@ fn choose(places: &[Place], rtt: u64) -> ([Option<usize>; 2], bool) {
     let order = |index: &usize| (places[*index].beyond() * 1e6) as u64;
     let (nearest, farthest) = ((0..places.len()).max_by_key(order), (0..places.len()).min_by_key(order));
     match (nearest, farthest) {
-        (Some(a), Some(b)) if a != b => ([Some(a), Some(b)], false),
+        (Some(a), Some(b)) if a != b && (rtt < MEANINGFUL || places[a].beyond() - places[b].beyond() >= APART) => {
+            ([Some(a), Some(b)], false)
+        }
         (Some(only), _) => {
             let beyond = places[only].beyond();
             let ends = if beyond >= 0.5 { [Some(only), None] } else { [None, Some(only)] };
@@ -253,6 +266,30 @@ fn choose(places: &[Place], rtt: u64) -> ([Option<usize>; 2], bool) {
     }
 }
 
+/// Tells whether what arrived at one place is what had left from the other: packets are cut alike, and the clocks agree
+/// so far that nothing arrives before it leaves. Segmentation offload cuts differently at each end.
+fn fit(near: &Place, far: &Place) -> bool {
+    let (mut known, mut all) = (0, 0);
+    for (side, (here, there)) in [(near, far), (far, near)].into_iter().enumerate() {
+        let of_side = |place: &Place| -> Vec<Entry> {
+            place.entries.iter().filter(|entry| entry.from() == side).copied().collect()
+        };
+        let print = |entry: &Entry| (entry.seq, entry.length, if entry.length == 0 { entry.ack } else { 0 });
+        let mut left: HashMap<(u32, u32, u32), u64> = HashMap::new();
+        for entry in of_side(here) {
+            let first = left.entry(print(&entry)).or_insert(entry.at);
+            *first = entry.at.min(*first);
+        }
+        for entry in of_side(there) {
+            all += 1;
+            known += usize::from(left.get(&print(&entry)).is_some_and(|at| *at <= entry.at));
+        }
+    }
+    known * 20 >= all * 19
+}
+
+/// Share of the round trip by which captures at the two ends differ, at least.
+const APART: f64 = 0.5;
 /// Below this, a round trip is the time that hosts take to think \[ns\].
 const MEANINGFUL: u64 = 1_000_000;
 
@@ -340,7 +377,7 @@ fn leaving(here: &Place, side: usize, rtt: u64) -> Vec<Packet> {
     for entry in &here.entries {
         if entry.from() == side {
             let has_number = entry.length > 0 || entry.is(Flags::SYN) || entry.is(Flags::FIN);
-            let arrived = if has_number { NEVER } else { entry.at + rtt / 2 };
+            let arrived = if has_number { NEVER } else { entry.at.saturating_add(rtt / 2) };
             if has_number {
                 open.push_back(packets.len());
             }
@@ -453,7 +490,7 @@ impl Clock {
         let ticks = end.stamp.wrapping_sub(begin.stamp).cast_signed();
         // A few ticks tell no rate.
         (ticks >= 10).then_some(())?;
-        let rough = (end.at - begin.at) as f64 / f64::from(ticks);
+        let rough = end.at.saturating_sub(begin.at) as f64 / f64::from(ticks);
         let tick = [1e6, 4e6, 1e7, 1e3].into_iter().min_by(|a, b| {
             let off = |tick: &f64| libm_log_distance(*tick, rough);
             off(a).total_cmp(&off(b))

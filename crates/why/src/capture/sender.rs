@@ -279,6 +279,9 @@ impl Sender {
     }
 
     fn insert(&mut self, mut from: i64, mut to: i64) {
+        if self.sacked.len() >= MOST_RANGES {
+            return;
+        }
         let first = self.sacked.partition_point(|(_, end)| *end < from);
         let mut last = first;
         while last < self.sacked.len() && self.sacked[last].0 <= to {
@@ -295,6 +298,8 @@ impl Sender {
     }
 }
 
+/// Ranges out of order that are followed. A window with more is no window of a real sender.
+const MOST_RANGES: usize = 1024;
 /// Bytes sent for each byte acknowledged, from which on a window grows as in slow start.
 const GROWTH: f64 = 1.35;
 /// No timeout is shorter \[ns\]. Linux has 200 ms.

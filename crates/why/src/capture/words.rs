@@ -110,7 +110,7 @@ fn clause(connection: &JudgedConnection, direction: &JudgedDirection, share: &Sh
             (format!("the application on {receiver} did not read what was there, and its window closed"), None)
         }
         Limit::PathFull => full(connection, direction, share),
-        Limit::PathDown => (format!("{path} carried nothing of what was sent there, as if it were down"), None),
+        Limit::PathDown => (format!("nothing that was sent on {path} arrived, as if it were down"), None),
         Limit::InFlight => ("all data was sent, and the last of it was on its way".to_owned(), None),
         Limit::Unused => ("no path could carry data".to_owned(), None),
     }
@@ -151,7 +151,9 @@ pub(crate) fn unknown(about: &About) -> Vec<String> {
         "The names of scheduler and congestion control are not on the wire.".to_owned(),
     ];
     match (about.sender_seen, about.receiver_seen) {
-        (true, true) => {}
+        (true, true) => unknown.push(
+            "The clocks of the two captures are taken to agree: what they differ by is taken for delay.".to_owned(),
+        ),
         (true, false) => unknown.push(
             "Captured near the sender: when data arrived is estimated from acknowledgments, and so are holes at the \
              receiver and whether its application reads."
@@ -183,6 +185,17 @@ pub(crate) fn unknown(about: &About) -> Vec<String> {
     if about.joined > 0 {
         unknown.push("The capture is long: packets of one burst were taken together.".to_owned());
     }
+    if about.left_out > 0 {
+        unknown.push(format!("The capture is too long: its last {} packets were left out.", about.left_out));
+    }
+    if about.unfit {
+        unknown.push(
+            "The captures are not of the two ends, or do not fit together: segmentation offload cuts packets \
+             differently at each (`ethtool -K DEV gro off gso off tso off`), or the clocks differ. Only one of them is \
+             judged."
+                .to_owned(),
+        );
+    }
     if about.missing {
         unknown.push(
             "Bytes were acknowledged that are not in the capture: its losses look like those of the path.".to_owned(),
@@ -204,13 +217,17 @@ pub(crate) struct About {
     pub cut: u64,
     pub options_cut: bool,
     pub joined: u64,
+    pub left_out: u64,
+    /// Two captures do not fit together.
+    pub unfit: bool,
     pub missing: bool,
     pub backwards: bool,
 }
 
 impl About {
     pub(crate) fn confidence(&self) -> Confidence {
-        let broken = self.between || !self.handshake || self.options_cut || self.missing || self.backwards;
+        let cut = self.options_cut || self.missing || self.left_out > 0;
+        let broken = self.between || !self.handshake || cut || self.unfit || self.backwards;
         match self.sender_seen && self.receiver_seen {
             _ if broken => Confidence::Low,
             true => Confidence::High,
