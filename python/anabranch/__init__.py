@@ -44,10 +44,10 @@ from ._policies import (
     Probing,
     ReceiveWindow,
     Reinjection,
-    Request,
     Scheduler,
     WindowUpdate,
 )
+from ._request import Request
 from ._results import Comparison, Inspection, Run, Study, Sweep
 
 __all__ = [

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
         Event,
         FlightView,
         Flow,
-        Opportunity,
         Piece,
         Probe,
         Subflow,
         Usage,
         View,
     )
+    from ._request import Request
 
 class Scheduler:
     """Decides which subflow carries which bytes next. Subclass it and write ``decide``::
@@ -157,15 +157,6 @@ class CongestionControl:
 
     def on_restart(self, now: float, flow: Flow, flows: Sequence[Flow]) -> None:
         """Called when data leave although nothing was in flight."""
-
-
-class Request(NamedTuple):
-    """Answer of :meth:`Reinjection.next` that penalises subflows, with or without a copy."""
-
-    repeat: Decision | None = None
-    """The copy, made by :func:`repeat`."""
-    penalise: tuple[int, ...] | list[int] = ()
-    """Ids of those carriers of the opportunity whose congestion windows are to be halved."""
 
 
 class Reinjection:
