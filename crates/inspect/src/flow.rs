@@ -1,10 +1,11 @@
 //! One TCP connection: a subflow of something, or plain TCP.
 
 use crate::mapping::Mappings;
+use crate::offer::Offer;
 use crate::sequence::{Count, Sequence};
 use crate::signal::Signal;
 use anabranch_units::{Duration, Instant, Key, SubflowSeq};
-use anabranch_wire::{FlowKey, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, ResetReason};
+use anabranch_wire::{FlowKey, Map, ResetReason};
 use std::ops::Range;
 
 /// Side 0 is the source of `key`.
@@ -132,22 +133,6 @@ pub(crate) struct ZeroWindow {
     pub episodes: u64,
     pub total: Duration,
     pub since: Option<Instant>,
-}
-
-/// Offer in one step of a handshake.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Offer {
-    /// The packet is not in the capture.
-    #[default]
-    Unseen,
-    /// Seen, but its options were cut.
-    Cut,
-    /// No MPTCP.
-    Nothing,
-    Capable(MpCapable),
-    JoinSyn(JoinSyn),
-    JoinSynAck(JoinSynAck),
-    JoinAck(JoinAck),
 }
 
 /// The three steps.

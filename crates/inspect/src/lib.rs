@@ -13,6 +13,7 @@ mod flow;
 mod inspector;
 mod limits;
 mod mapping;
+mod offer;
 mod race;
 mod report;
 mod samples;
@@ -27,6 +28,7 @@ mod version;
 pub use feed::{Passing, Watched, inspect, inspect_watched};
 pub use inspector::{Inspector, Place, Sighting};
 pub use limits::Limits;
+pub use offer::Offer;
 pub use report::{
     AttemptReport, CaptureReport, ConnectionReport, DirectionReport, EndReport, FallbackReport, FileReport, GapReport,
     KeyReport, PlainReport, ReinjectionReport, Report, RttReport, SignalReport, SubflowDirectionReport, SubflowReport,

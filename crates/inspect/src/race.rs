@@ -5,8 +5,9 @@
 //! confirmed, on a path that a connection has joined whose own SYN left within [`AT_ONCE`] of it.
 
 use crate::connection::Connection;
-use crate::flow::{Flow, Offer};
+use crate::flow::Flow;
 use crate::inspector::Inspector;
+use crate::offer::Offer;
 use anabranch_units::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};

@@ -1,8 +1,9 @@
 //! From what was counted to the report.
 
 use crate::connection::Connection;
-use crate::flow::{By, Flow, Member, Offer, Side};
+use crate::flow::{By, Flow, Member, Side};
 use crate::inspector::{Inspector, Place};
+use crate::offer::Offer;
 use crate::race::{self, Lost};
 use crate::report::{
     AttemptReport, CaptureReport, ConnectionReport, DirectionReport, EndReport, GapReport, KeyReport, PlainReport,

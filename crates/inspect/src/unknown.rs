@@ -1,8 +1,9 @@
 //! Facts that a capture does not show, in sentences.
 
 use crate::connection::Connection;
-use crate::flow::{By, Flow, Member, Offer, Side};
+use crate::flow::{By, Flow, Member, Side};
 use crate::inspector::Totals;
+use crate::offer::Offer;
 use crate::summary::{TWO_POINTS, article};
 
 /// Notes about the capture as a whole.

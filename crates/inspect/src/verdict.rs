@@ -1,7 +1,8 @@
 //! Verdicts on offers: fallbacks, joins, authenticators.
 
 use crate::connection::Connection;
-use crate::flow::{Flow, Member, Offer};
+use crate::flow::{Flow, Member};
+use crate::offer::Offer;
 use crate::report::FallbackReport;
 use crate::signal::What;
 use crate::summary::article;

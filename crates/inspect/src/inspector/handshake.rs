@@ -1,15 +1,15 @@
 //! SYN, SYN/ACK and third ACK.
 
 use super::{Inspector, Packet};
-use crate::flow::Offer;
-use anabranch_wire::{Flags, MpOption, Segment};
+use crate::offer::Offer;
+use anabranch_wire::Flags;
 
 impl Inspector {
     /// SYN, SYN/ACK and third ACK: who opened, where the sequence numbers begin, what was offered.
     pub(super) fn handshake(&mut self, packet: &Packet<'_>, cut: bool) {
         let Packet { at, segment, from, .. } = *packet;
         let flow = &mut self.flows[packet.flow];
-        let offer = offer(segment, cut);
+        let offer = Offer::of(segment, cut);
         let shake = &mut flow.shake;
         let is_syn = segment.flags.has(Flags::SYN);
         let is_ack = segment.flags.has(Flags::ACK);
@@ -33,9 +33,7 @@ impl Inspector {
             shake.syn_ack_at.get_or_insert(at);
             shake.syn_seq.get_or_insert(segment.ack + MINUS_ONE);
             shake.syn_ack_seq = Some(segment.seq);
-            if matches!(shake.syn_ack, Offer::Unseen | Offer::Cut) {
-                shake.syn_ack = offer;
-            }
+            shake.syn_ack.complete(offer);
             flow.sides[from].sequence.begin(segment.seq);
             flow.sides[1 - from].sequence.begin(segment.ack + MINUS_ONE);
         } else if is_ack && shake.ack_at.is_none() {
@@ -73,18 +71,6 @@ impl Inspector {
             shake.ack = offer;
         }
     }
-}
-
-/// Returns the offer of a handshake segment.
-fn offer(segment: &Segment, cut: bool) -> Offer {
-    let found = segment.options.mptcp().iter().find_map(|option| match option {
-        MpOption::Capable(capable) => Some(Offer::Capable(*capable)),
-        MpOption::JoinSyn(join) => Some(Offer::JoinSyn(*join)),
-        MpOption::JoinSynAck(join) => Some(Offer::JoinSynAck(*join)),
-        MpOption::JoinAck(join) => Some(Offer::JoinAck(*join)),
-        _ => None,
-    });
-    found.unwrap_or(if cut { Offer::Cut } else { Offer::Nothing })
 }
 
 /// Added to a sequence number, takes one away.

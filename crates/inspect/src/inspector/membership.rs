@@ -2,7 +2,8 @@
 
 use super::{Inspector, Packet};
 use crate::connection::Connection;
-use crate::flow::{By, Member, Offer};
+use crate::flow::{By, Member};
+use crate::offer::Offer;
 use anabranch_units::Token;
 use anabranch_wire::{Flags, MpCapable};
 

@@ -1,9 +1,9 @@
 //! Faults of the set-up that packets show: options that are missing, joins that lead to nothing, flags.
 
 use super::answer::{Fault, FaultKind};
-use super::log::{FlowLog, Offer};
+use super::log::FlowLog;
 use super::picture::{FlowPicture, NEVER, Packet};
-use anabranch_inspect::ConnectionReport;
+use anabranch_inspect::{ConnectionReport, Offer};
 use anabranch_wire::Flags;
 
 /// The flows of a connection, with the names of their paths.
@@ -38,24 +38,25 @@ impl Group<'_> {
             remedy: remedy.map(str::to_owned),
         };
         let both = flow.offers.len() > 1;
-        let at = |step: usize, what: Offer| flow.offers.values().any(|offers| offers[step] == what);
+        let removed = |step: usize| flow.offers.values().any(|offers| offers[step] == Offer::Nothing);
+        let has_answer = || flow.offers.values().any(|offers| matches!(offers[1], Offer::Capable(_)));
         let bypass = "A box on the way removes the option: use another port or path, or a tunnel.";
         Some(match (flow.syn, flow.syn_ack) {
-            (Offer::Capable, _) if flow.bare_syns > 0 => fault(
+            (Offer::Capable(_), _) if flow.bare_syns > 0 => fault(
                 FaultKind::CapableUnanswered,
                 "SYNs with MP_CAPABLE were not answered, and one without was: something on the way drops them",
                 Some(bypass),
             ),
-            (Offer::Capable, _) if both && at(0, Offer::Nothing) => {
+            (Offer::Capable(_), _) if both && removed(0) => {
                 fault(FaultKind::OptionRemoved, "MP_CAPABLE was removed from the SYN on its way", Some(bypass))
             }
-            (Offer::Capable, _) if both && at(1, Offer::Capable) && at(1, Offer::Nothing) => {
+            (Offer::Capable(_), _) if both && has_answer() && removed(1) => {
                 fault(FaultKind::OptionRemoved, "MP_CAPABLE was removed from the SYN/ACK on its way", Some(bypass))
             }
-            (Offer::Capable, Offer::Nothing) if both => {
+            (Offer::Capable(_), Offer::Nothing) if both => {
                 fault(FaultKind::PlainServer, "the server answered without MP_CAPABLE", Some(MPTCPIZE))
             }
-            (Offer::Capable, Offer::Nothing) => fault(
+            (Offer::Capable(_), Offer::Nothing) => fault(
                 FaultKind::PlainServer,
                 "the server answered without MP_CAPABLE (or a box on the way removed it: a capture at the server \
                  would tell)",
@@ -84,7 +85,7 @@ impl Group<'_> {
         for path in 0..self.names.len() {
             faults.extend(self.of_path(path));
         }
-        if self.flows.iter().all(|(flow, ..)| !matches!(flow.syn, Offer::Join(_))) && self.names.len() == 1 {
+        if self.flows.iter().all(|(flow, ..)| !matches!(flow.syn, Offer::JoinSyn(_))) && self.names.len() == 1 {
             faults.push(self.no_join());
         }
         faults
@@ -121,8 +122,8 @@ impl Group<'_> {
         let (flow, ..) = mine().next_back()?;
         let opener = flow.opener?;
         let backup = mine().any(|(flow, ..)| {
-            matches!(flow.syn, Offer::Join(true))
-                || matches!(flow.syn_ack, Offer::Join(true))
+            flow.syn.is_backup()
+                || flow.syn_ack.is_backup()
                 || flow.sides.iter().any(|side| side.priority == Some(true))
         });
         let syns = flow.syns.values().copied().max().unwrap_or(0);
@@ -133,12 +134,12 @@ impl Group<'_> {
         let refused = flow.sides[1 - opener].reset;
         let both = flow.offers.len() > 1;
         match (flow.syn, flow.syn_ack) {
-            (Offer::Join(_), Offer::Unseen) if refused.is_some() => fault(
+            (Offer::JoinSyn(_), Offer::Unseen) if refused.is_some() => fault(
                 FaultKind::JoinRefused,
                 "its join was refused with a RST".to_owned(),
                 Some("Look for a firewall that rejects it, and at `ip mptcp limits` on the side that refused."),
             ),
-            (Offer::Join(_), Offer::Unseen) => {
+            (Offer::JoinSyn(_), Offer::Unseen) => {
                 let text = match both && flow.syns.len() > 1 {
                     true => "its join arrived, and the peer never answered",
                     false => "its join was never answered",
@@ -150,17 +151,17 @@ impl Group<'_> {
                     Some("Check the route of this address (`ip rule`, `ip route get`, rp_filter) and firewalls."),
                 )
             }
-            (Offer::Join(_), Offer::Nothing) => fault(
+            (Offer::JoinSyn(_), Offer::Nothing) => fault(
                 FaultKind::JoinRemoved,
                 "its join was answered without MP_JOIN: a box on the way removes the option".to_owned(),
                 None,
             ),
-            (Offer::Join(_), _) if flow.sides.iter().any(|side| side.reset.is_some()) && !backup => fault(
+            (Offer::JoinSyn(_), _) if flow.sides.iter().any(|side| side.reset.is_some()) && !backup => fault(
                 FaultKind::JoinRefused,
                 "its join was refused with a RST after the SYN/ACK".to_owned(),
                 Some("Look at `ip mptcp limits` on both sides."),
             ),
-            (Offer::Join(_), _) if flow.third == Offer::Unseen => {
+            (Offer::JoinSyn(_), _) if flow.third == Offer::Unseen => {
                 let times = if flow.syn_acks > 1 { format!(", and {} SYN/ACKs", flow.syn_acks) } else { String::new() };
                 fault(
                     FaultKind::JoinIncomplete,

@@ -4,7 +4,7 @@
 //! [`MOST`] entries, neighbours that say the same are joined; beyond [`LIMIT`] the rest is left out, so that memory is
 //! bounded.
 
-use anabranch_inspect::{Passing, Sighting};
+use anabranch_inspect::{Offer, Passing, Sighting};
 use anabranch_wire::{Captured, ChecksumStatus, DataSeq, Flags, FlowKey, MpCapable, MpOption};
 use std::collections::BTreeMap;
 
@@ -63,22 +63,6 @@ impl Entry {
     pub(crate) fn is(&self, flags: Flags) -> bool {
         Flags(self.flags).has(flags)
     }
-}
-
-/// MPTCP in a step of a handshake.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Offer {
-    /// The packet is not in the capture.
-    #[default]
-    Unseen,
-    /// Its options were cut.
-    Cut,
-    /// No option.
-    Nothing,
-    /// MP_CAPABLE.
-    Capable,
-    /// MP_JOIN; true with the backup flag.
-    Join(bool),
 }
 
 /// One side of a flow.
@@ -145,8 +129,8 @@ pub(crate) struct Log {
     pub joined: u64,
     /// Packets at the end for which there was no room.
     pub left_out: u64,
-    /// Entries above which neighbours are joined.
-    most: Option<usize>,
+    /// Entries that were left when neighbours were joined last.
+    kept: usize,
 }
 
 impl Log {
@@ -175,7 +159,8 @@ impl Log {
         let entry = flow.entry(&sighting, captured);
         flow.places.entry(file).or_default().push(entry);
         self.entries += 1;
-        if self.entries > self.most.unwrap_or(MOST) {
+        // Where nothing is left to be joined, the log may grow by a quarter before the next try.
+        if self.entries > MOST.max(self.kept + self.kept / 4) {
             self.thin();
         }
     }
@@ -189,10 +174,7 @@ impl Log {
             self.joined += (before - entries.len()) as u64;
             left += entries.len();
         }
-        self.entries = left;
-        // Where nothing is left to be joined, the log may grow by a quarter before the next try.
-        let most = self.most.unwrap_or(MOST);
-        self.most = Some(most.max(left + left / 4));
+        (self.entries, self.kept) = (left, left);
     }
 }
 
@@ -251,7 +233,7 @@ impl FlowLog {
         let is = |flag| segment.flags.has(flag);
         self.cut += u64::from(captured.options_cut || segment.payload.len() < captured.payload_length);
         self.options_cut += u64::from(captured.options_cut);
-        let offer = offer(captured);
+        let offer = Offer::of(segment, captured.options_cut);
         if is(Flags::RST) {
             let early = self.sides[from].bytes == 0 && self.sides[from].dss == 0;
             self.sides[from].reset.get_or_insert((sighting.at.as_nanos(), early));
@@ -267,25 +249,26 @@ impl FlowLog {
             }
             match is(Flags::ACK) {
                 false => {
-                    let dropped = self.syn == Offer::Capable && offer == Offer::Nothing && self.syn_at_least(file);
+                    let dropped =
+                        matches!(self.syn, Offer::Capable(_)) && offer == Offer::Nothing && self.syn_at_least(file);
                     self.bare_syns += u64::from(dropped);
                     *self.syns.entry(file).or_default() += 1;
-                    better(&mut self.syn, offer);
-                    better(&mut self.offers.entry(file).or_default()[0], offer);
+                    self.syn.complete(offer);
+                    self.offers.entry(file).or_default()[0].complete(offer);
                 }
                 true => {
                     self.syn_acks += 1;
-                    better(&mut self.syn_ack, offer);
-                    better(&mut self.offers.entry(file).or_default()[1], offer);
+                    self.syn_ack.complete(offer);
+                    self.offers.entry(file).or_default()[1].complete(offer);
                 }
             }
         } else if is(Flags::ACK) && Some(from) == self.opener && matches!(self.third, Offer::Unseen | Offer::Nothing) {
             // The first data may complete the handshake (RFC 8684 §3.1).
             let first = self.third == Offer::Unseen;
-            if first || matches!(offer, Offer::Capable | Offer::Join(_)) {
+            if first || matches!(offer, Offer::Capable(_) | Offer::JoinAck(_)) {
                 self.third = offer;
             }
-            better(&mut self.offers.entry(file).or_default()[2], offer);
+            self.offers.entry(file).or_default()[2].complete(offer);
         }
         let side = &mut self.sides[from];
         side.bytes += captured.payload_length as u64;
@@ -310,7 +293,7 @@ impl FlowLog {
 
     /// True if this file has a SYN with MP_CAPABLE.
     fn syn_at_least(&self, file: usize) -> bool {
-        self.offers.get(&file).is_some_and(|offers| offers[0] == Offer::Capable)
+        self.offers.get(&file).is_some_and(|offers| matches!(offers[0], Offer::Capable(_)))
     }
 
     fn learn_keys(&mut self, from: usize, capable: &MpCapable) {
@@ -371,24 +354,6 @@ impl FlowLog {
     }
 }
 
-/// Keeps the more telling of two.
-fn better(known: &mut Offer, new: Offer) {
-    if matches!(*known, Offer::Unseen | Offer::Cut) {
-        *known = new;
-    }
-}
-
-fn offer(captured: &Captured) -> Offer {
-    let found = captured.segment.options.mptcp().iter().find_map(|option| match option {
-        MpOption::Capable(_) => Some(Offer::Capable),
-        MpOption::JoinSyn(join) => Some(Offer::Join(join.backup)),
-        MpOption::JoinSynAck(join) => Some(Offer::Join(join.backup)),
-        MpOption::JoinAck(_) => Some(Offer::Join(false)),
-        _ => None,
-    });
-    found.unwrap_or(if captured.options_cut { Offer::Cut } else { Offer::Nothing })
-}
-
 fn short(seq: DataSeq) -> u32 {
     match seq {
         DataSeq::Short(low) => low,
@@ -411,7 +376,7 @@ mod tests {
         let mut flow = FlowLog::new(FlowKey::new(ends(1), ends(2)), (0, 0));
         let times = [(0, 1), (10, 1001), (20, 2001), (5_000_000, 3001), (5_000_010, 9001)];
         flow.places.insert(0, times.map(|(at, seq)| data(at, seq)).to_vec());
-        let mut log = Log { flows: vec![Some(flow)], most: Some(4), ..Log::default() };
+        let mut log = Log { flows: vec![Some(flow)], ..Log::default() };
         log.thin();
         let left = &log.flows[0].as_ref().expect("it is there").places[&0];
         let told: Vec<_> = left.iter().map(|it| (it.at, it.seq, it.length)).collect();

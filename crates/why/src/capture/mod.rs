@@ -26,10 +26,10 @@ pub use answer::{
 };
 
 use crate::{Band, Bands, Interval, Limit, PathTime, Share};
-use anabranch_inspect::{Limits, Watched, inspect_watched};
+use anabranch_inspect::{Limits, Offer, Watched, inspect_watched};
 use choice::{Candidate, candidates};
 use faults::Group;
-use log::{FlowLog, Log, Offer};
+use log::{FlowLog, Log};
 use picture::{FlowPicture, NEVER, Packet};
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -1,7 +1,8 @@
 //! The picture of one connection: each packet with the time at which it left its host and the time at which it reached
 //! the other. Where the capture saw only one of the two, the other is estimated.
 
-use super::log::{DATA_ACK, DSN, Entry, FlowLog, Offer, SACK, STAMP, SideFacts};
+use super::log::{DATA_ACK, DSN, Entry, FlowLog, SACK, STAMP, SideFacts};
+use anabranch_inspect::Offer;
 use anabranch_wire::Flags;
 use std::collections::{HashMap, VecDeque};
 
@@ -119,38 +120,38 @@ pub(crate) fn paint(flow: &FlowLog, swapped: bool, path: usize, begins: DataBegi
     let places: Vec<Place> = flow.places.values().map(|entries| Place::of(entries, swapped, opener)).collect();
     let rtt = places.iter().filter_map(Place::round_trip).min().unwrap_or(0);
     let (mut ends, between) = choose(&places, rtt);
-    let unfit = places.len() > 1 && !matches!(ends, [Some(near), Some(far)] if fit(&places[near], &places[far]));
-    if unfit {
-        // That of the sender of most data tells most.
-        let main = usize::from(facts[1].bytes > facts[0].bytes);
-        if ends[main].is_some() {
-            ends[1 - main] = None;
-        }
+    let paired = match ends {
+        [Some(near), Some(far)] => pair_both(&places[near], &places[far], rtt),
+        _ => None,
+    };
+    let unfit = places.len() > 1 && paired.is_none();
+    // That of the sender of most data tells most.
+    let main = usize::from(facts[1].bytes > facts[0].bytes);
+    if unfit && ends[main].is_some() {
+        ends[1 - main] = None;
     }
     let plain = [0, 1].map(|side| facts[side].dss == 0 && facts[1 - side].dss == 0);
+    let packets = paired.unwrap_or_else(|| {
+        [0, 1].map(|side| match (ends[side], ends[1 - side]) {
+            (Some(here), _) => leaving(&places[here], side, rtt),
+            (None, Some(there)) => arriving(&places[there], side, rtt),
+            (None, None) => Vec::new(),
+        })
+    });
     let mut picture = FlowPicture {
         path,
         opener,
-        packets: [Vec::new(), Vec::new()],
+        packets,
         seen: Seen { own: ends[0].is_some(), other: ends[1].is_some() },
         between,
         unfit,
         rtt,
-        backup: [flow.syn, flow.syn_ack].contains(&Offer::Join(true))
+        backup: [flow.syn, flow.syn_ack].iter().any(Offer::is_backup)
             || facts.iter().any(|side| side.priority == Some(true)),
         plain,
         facts,
         scaled: facts.iter().all(|side| side.isn.is_some()) && flow.opener.is_some(),
     };
-    for side in 0..2 {
-        let at = |end: usize| ends[end].map(|place| &places[place]);
-        picture.packets[side] = match (at(side), at(1 - side)) {
-            (Some(here), Some(there)) => pair(here, there, side, rtt),
-            (Some(here), None) => leaving(here, side, rtt),
-            (None, Some(there)) => arriving(there, side, rtt),
-            (None, None) => Vec::new(),
-        };
-    }
     number(&mut picture, begins);
     picture
 }
@@ -266,28 +267,6 @@ fn choose(places: &[Place], rtt: u64) -> ([Option<usize>; 2], bool) {
     }
 }
 
-/// Tells whether what arrived at one place is what had left from the other: packets are cut alike, and the clocks agree
-/// so far that nothing arrives before it leaves. Segmentation offload cuts differently at each end.
-fn fit(near: &Place, far: &Place) -> bool {
-    let (mut known, mut all) = (0, 0);
-    for (side, (here, there)) in [(near, far), (far, near)].into_iter().enumerate() {
-        let of_side = |place: &Place| -> Vec<Entry> {
-            place.entries.iter().filter(|entry| entry.from() == side).copied().collect()
-        };
-        let print = |entry: &Entry| (entry.seq, entry.length, if entry.length == 0 { entry.ack } else { 0 });
-        let mut left: HashMap<(u32, u32, u32), u64> = HashMap::new();
-        for entry in of_side(here) {
-            let first = left.entry(print(&entry)).or_insert(entry.at);
-            *first = entry.at.min(*first);
-        }
-        for entry in of_side(there) {
-            all += 1;
-            known += usize::from(left.get(&print(&entry)).is_some_and(|at| *at <= entry.at));
-        }
-    }
-    known * 20 >= all * 19
-}
-
 /// Share of the round trip by which captures at the two ends differ, at least.
 const APART: f64 = 0.5;
 /// Below this, a round trip is the time that hosts take to think \[ns\].
@@ -321,18 +300,32 @@ fn keep(packet: (Packet, Entry)) -> Packet {
     packet
 }
 
-/// Both ends saw the packets: finds each again.
-fn pair(here: &Place, there: &Place, side: usize, rtt: u64) -> Vec<Packet> {
+/// Packets of both sides, which were seen at both ends. `None` if too many arrive that had not left before: packets were
+/// cut differently at each end, as segmentation offload does, or the clocks do not agree.
+fn pair_both(near: &Place, far: &Place, rtt: u64) -> Option<[Vec<Packet>; 2]> {
+    let [(from_near, strange_there), (from_far, strange_here)] = [pair(near, far, 0, rtt), pair(far, near, 1, rtt)];
+    let strangers = strange_there + strange_here;
+    let arrived = [&from_near, &from_far].into_iter().flatten().filter(|packet| packet.arrived != NEVER).count();
+    (MOST_STRANGERS * strangers <= arrived).then_some([from_near, from_far])
+}
+
+/// One in so many packets that arrive may be a stranger.
+const MOST_STRANGERS: usize = 20;
+
+/// Both ends saw the packets: finds each again. Also returns how many arrived that had not left before.
+fn pair(here: &Place, there: &Place, side: usize, rtt: u64) -> (Vec<Packet>, usize) {
     type Print = (u32, u32, u32, u32, u8, u16);
     let print =
         |entry: &Entry| -> Print { (entry.seq, entry.length, entry.ack, entry.stamp, entry.flags, entry.window) };
     let mut waiting: HashMap<Print, VecDeque<usize>> = HashMap::new();
-    let mut rough: HashMap<(u32, u32, u8), VecDeque<usize>> = HashMap::new();
+    let outline = |entry: &Entry| (entry.seq, entry.length, if entry.length == 0 { entry.ack } else { 0 }, entry.flags);
+    let mut rough: HashMap<(u32, u32, u32, u8), VecDeque<usize>> = HashMap::new();
     let mut packets: Vec<(Packet, Entry)> = Vec::new();
     for entry in here.entries.iter().filter(|entry| entry.from() == side) {
         waiting.entry(print(entry)).or_default().push_back(packets.len());
         packets.push(raw(entry, entry.at, NEVER));
     }
+    let left = packets.len();
     let mut strangers = Vec::new();
     for entry in there.entries.iter().filter(|entry| entry.from() == side) {
         let found = waiting.get_mut(&print(entry)).and_then(|queue| {
@@ -346,13 +339,11 @@ fn pair(here: &Place, there: &Place, side: usize, rtt: u64) -> Vec<Packet> {
     }
     // A middlebox may have changed what is compared.
     if !strangers.is_empty() {
-        for (index, (packet, entry)) in packets.iter().enumerate().filter(|(_, (packet, _))| packet.arrived == NEVER) {
-            if packet.length > 0 {
-                rough.entry((entry.seq, entry.length, entry.flags)).or_default().push_back(index);
-            }
+        for (index, (_, entry)) in packets.iter().enumerate().filter(|(_, (packet, _))| packet.arrived == NEVER) {
+            rough.entry(outline(entry)).or_default().push_back(index);
         }
         for entry in strangers {
-            let queue = rough.get_mut(&(entry.seq, entry.length, entry.flags));
+            let queue = rough.get_mut(&outline(entry));
             match queue.and_then(|queue| (packets[*queue.front()?].0.sent <= entry.at).then(|| queue.pop_front())) {
                 Some(Some(index)) => packets[index].0.arrived = entry.at,
                 _ => packets.push(raw(entry, entry.at.saturating_sub(rtt / 2), entry.at)),
@@ -360,7 +351,8 @@ fn pair(here: &Place, there: &Place, side: usize, rtt: u64) -> Vec<Packet> {
         }
         packets.sort_by_key(|(packet, _)| packet.sent);
     }
-    packets.into_iter().map(keep).collect()
+    let strange = packets.len() - left;
+    (packets.into_iter().map(keep).collect(), strange)
 }
 
 /// Only their departure was seen: an arrival is half a round trip before the acknowledgment came.
