@@ -6,6 +6,7 @@ mod common;
 use anabranch_engine::{Config, Ended, Event, Keepalive};
 use anabranch_units::Duration;
 use anabranch_wire::Segment;
+use common::puppet::Puppet;
 use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -78,6 +79,22 @@ fn a_peer_that_vanishes_from_a_half_closed_connection_is_found_out() {
             assert_eq!(ended(&pair, host), Some(Ended::Vanished));
         }
     }
+}
+
+/// Data is an answer: the next probe is due when the peer has been silent for the idle time again, and not when the
+/// second probe would have been.
+#[test]
+fn data_that_comes_after_a_probe_begins_the_wait_anew() {
+    let keepalive = Keepalive { interval: Duration::from_secs(1000), ..KEEPALIVE };
+    let (mut puppet, line) = Puppet::confirmed(Config { keepalive, ..config([server_ip(0)]) });
+    puppet.wait(Duration::from_secs(61));
+    assert_eq!(puppet.take().len(), 1, "a probe");
+    let map = puppet.map(11, 10, 10);
+    puppet.data(line, 11, &PATTERN[10..20], Some(map));
+    assert_eq!(puppet.read, &PATTERN[..20]);
+    puppet.take();
+    puppet.wait(Duration::from_secs(61));
+    assert_eq!(puppet.take().len(), 1, "the next probe");
 }
 
 /// One path of two dies in silence: its subflow goes, the connection stays.
