@@ -513,6 +513,14 @@ mod tests {
     }
 
     #[test]
+    fn a_subflow_is_found_after_another_has_gone() {
+        let mut subflows = two();
+        subflows.push(Subflow::sample(2, Duration::from_millis(5)));
+        subflows.remove(0);
+        assert_eq!([0, 1, 2].map(|id| subflows.position(SubflowId(id))), [None, Some(0), Some(1)]);
+    }
+
+    #[test]
     fn suspects_are_cleared_once_older_data_has_arrived() {
         let mut subflows = two();
         subflows[0].liveness.suspect_until = Some(1000);

@@ -253,3 +253,16 @@ fn flows_stay_in_the_order_of_their_ids_and_strangers_have_no_effect() {
     assert_eq!(c.flows(), before);
     assert_eq!((c.cwnd(stranger), c.ssthresh(stranger), c.cwnd_at_loss(stranger)), (Bytes::ZERO, None, None));
 }
+
+/// Numbers stay with their windows when a subflow before them has gone, and one that is gone has none.
+#[test]
+fn a_subflow_is_found_after_another_has_gone() {
+    let mut c = Controller::new(Reno.into(), RULES);
+    let [first, second, third] = [0, 1, 2].map(SubflowId);
+    [first, second, third].into_iter().zip([1000, 1100, 1200]).for_each(|(id, mss)| c.add(id, Bytes::new(mss)));
+    let before = [second, third].map(|id| c.cwnd(id));
+    assert_ne!(before[0], before[1]);
+    c.remove(first);
+    assert_eq!([second, third].map(|id| c.cwnd(id)), before);
+    assert_eq!(c.cwnd(first), Bytes::ZERO);
+}
