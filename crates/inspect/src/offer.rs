@@ -1,4 +1,4 @@
-//! What a step of a handshake offers.
+//! The MPTCP option that a step of a handshake carries.
 
 use anabranch_wire::{JoinAck, JoinSyn, JoinSynAck, MpCapable, MpOption, Segment};
 

@@ -321,8 +321,7 @@ impl Connection {
         let end = self.sender.outgoing.buffer.end();
         let subflow = &mut self.subflows[index];
         subflow.tx.fin_sent = true;
-        subflow.tx.recovery.on_sent(now, 0, end, FIN);
-        let sent = subflow.tx.recovery.iter().next_back().expect("the FIN was just recorded");
+        let sent = subflow.tx.recovery.on_sent(now, 0, end, FIN).expect("a FIN takes a sequence number");
         self.send_data(now, index, &sent, Purpose::Fin, shared);
         let subflow = &mut self.subflows[index];
         subflow.tx.recovery.rearm(now, &subflow.tx.rtt);

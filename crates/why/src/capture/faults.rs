@@ -195,7 +195,8 @@ impl Group<'_> {
                 let spread =
                     data().filter(large).map(|it| it.sent).fold((u64::MAX, 0), |(a, b), at| (a.min(at), b.max(at)));
                 let small = self.pictures.iter().filter(|it| it.path == path).flat_map(|it| &it.packets[side]);
-                let heard = small.filter(|it| it.arrived != NEVER && !it.is(Flags::SYN)).count();
+                // What arrived before the first of them was lost says nothing of the path as it is then.
+                let heard = small.filter(|it| it.arrived != NEVER && it.sent > spread.0 && !it.is(Flags::SYN)).count();
                 if lost >= 3 && heard > 0 && spread.1.saturating_sub(spread.0) > LONG {
                     let size = data().map(|it| it.length).max().unwrap_or(0);
                     let but = if smaller > 0 { format!(", and ones of {smaller} did") } else { String::new() };

@@ -300,8 +300,8 @@ fn keep(packet: (Packet, Entry)) -> Packet {
     packet
 }
 
-/// Packets of both sides, which were seen at both ends. `None` if too many arrive that had not left before: packets were
-/// cut differently at each end, as segmentation offload does, or the clocks do not agree.
+/// Packets of both sides, which were seen at both ends. `None` if too many arrive that had not left before: packets
+/// were cut differently at each end, as segmentation offload does, or the clocks do not agree.
 fn pair_both(near: &Place, far: &Place, rtt: u64) -> Option<[Vec<Packet>; 2]> {
     let [(from_near, strange_there), (from_far, strange_here)] = [pair(near, far, 0, rtt), pair(far, near, 1, rtt)];
     let strangers = strange_there + strange_here;
