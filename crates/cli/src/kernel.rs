@@ -1,9 +1,12 @@
-//! `anabranch kernel`: congestion controls of ours in the stock Linux kernel.
+//! `anabranch kernel`: congestion controls of ours in the stock Linux kernel, and ACKs on the shortest path.
+
+mod acks;
 
 use crate::failure::Failure;
 use crate::output;
 use anabranch_kernel::{ALGORITHMS, Algorithm, Feature, LoadError, Status, features, load, status, unload};
 use anabranch_lab::format::{KERNEL_FEATURES, KERNEL_STATUS};
+use anabranch_policy::Catalogue;
 use anabranch_units::nearest;
 use clap::{Args as ClapArgs, Subcommand};
 use schemars::JsonSchema;
@@ -17,6 +20,8 @@ use std::thread;
   sudo anabranch kernel load lia --pin           registers `ab_lia`, until `kernel unload lia` or the next boot
   iperf3 -c server -C ab_lia                     a program that chooses it
   sudo sysctl net.ipv4.tcp_congestion_control=ab_lia
+  sudo anabranch kernel acks --path 10.0.1.1,10.1.1.1 --path 10.0.2.1,10.1.1.1
+                                                 sends ACKs over the fastest path; the other host runs the same
 
 The congestion controls are BPF programs, which the kernel verifies; see docs/kernel.md.")]
 pub struct KernelArgs {
@@ -36,6 +41,8 @@ pub enum Action {
     Unload(UnloadArgs),
     /// Show congestion controls of ours in the kernel.
     Status(Form),
+    /// Send ACKs of MPTCP subflows over the fastest path, between two hosts that both run this.
+    Acks(acks::AcksArgs),
 }
 
 /// Form of a listing.
@@ -77,7 +84,7 @@ pub struct InKernel {
 }
 
 /// Does what was asked for.
-pub fn kernel(args: &KernelArgs) -> Result<(), Failure> {
+pub fn kernel(catalogue: &Catalogue, args: &KernelArgs) -> Result<(), Failure> {
     match &args.action {
         Action::List(form) => list(form),
         Action::Load(args) => register(args),
@@ -87,6 +94,7 @@ pub fn kernel(args: &KernelArgs) -> Result<(), Failure> {
             output::print(&format!("unloaded {}\n", algorithm.kernel_name))
         }
         Action::Status(form) => show_status(form),
+        Action::Acks(args) => acks::acks(catalogue, args),
     }
 }
 

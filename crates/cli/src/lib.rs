@@ -103,7 +103,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Script(args) => script::script(&args),
         Command::Calibrate(args) => calibrate::run(catalogue, &args),
         Command::Testbed(args) => testbed::testbed(catalogue, &args),
-        Command::Kernel(args) => kernel::kernel(&args),
+        Command::Kernel(args) => kernel::kernel(catalogue, &args),
         Command::Serve(args) => serve::serve(catalogue, &args),
         Command::Fetch(args) => fetch::fetch(catalogue, &args),
         Command::Proxy(args) => proxy::proxy(catalogue, &args),

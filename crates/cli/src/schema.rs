@@ -19,7 +19,7 @@ use serde_json::Value;
 type Made = fn(&Format) -> Value;
 
 /// The formats, each with the type that is printed, or those of the first and the other lines.
-static SCHEMAS: [(&Format, Made); 25] = [
+static SCHEMAS: [(&Format, Made); 26] = [
     (&format::RUNS, runs),
     (&format::COMPARISON, comparison),
     (&format::PAIRWISE, document::<Standings>),
@@ -44,6 +44,7 @@ static SCHEMAS: [(&Format, Made); 25] = [
     (&format::TRANSFER, built::<fetch::Transfer<'_>>),
     (&format::PACKET_EVENTS, lines::<RunHead, PacketEvent>),
     (&format::CONNECTION_EVENTS, lines::<NoContents, ConnectionEvent>),
+    (&format::KERNEL_ACKS, lines::<NoContents, anabranch_kernel::acks::Round>),
     (&format::PROXY_LOG, lines::<NoContents, proxy::LogLine>),
 ];
 

@@ -12,7 +12,7 @@
 mod find;
 mod undo;
 
-pub use find::{AddressError, interface_of};
+pub use find::{AddressError, interface_between, interface_of};
 
 use crate::Pair;
 use find::{choose_inner, mtu_of, routes_of, rules_for};

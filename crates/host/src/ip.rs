@@ -38,7 +38,7 @@ pub(crate) struct Route {
     /// Gateway of the other address family.
     via: Option<Via>,
     /// Interface; absent where the question names it.
-    dev: Option<String>,
+    pub(crate) dev: Option<String>,
     protocol: Option<String>,
     scope: Option<String>,
     prefsrc: Option<String>,

@@ -15,6 +15,7 @@ pub(crate) struct Btf<'a> {
 pub(crate) enum Kind {
     Struct,
     Function,
+    Variable,
     Section,
     Other(u8),
 }
@@ -59,6 +60,7 @@ impl<'a> Btf<'a> {
         Some(match self.info(number)? >> 24 & 0x1f {
             4 => Kind::Struct,
             12 => Kind::Function,
+            14 => Kind::Variable,
             15 => Kind::Section,
             other => Kind::Other(other as u8),
         })
@@ -94,8 +96,8 @@ impl<'a> Btf<'a> {
         (0..(info & 0xffff) as usize).map(member).collect()
     }
 
-    /// The types in a form that the kernel accepts: sections, and functions that are defined elsewhere, become `const
-    /// void`, to which nothing refers. All numbers stay.
+    /// The types in a form that the kernel accepts: sections, variables, and functions that are defined elsewhere, become
+    /// `const void`, to which nothing refers. All numbers stay.
     pub(crate) fn for_kernel(&self) -> Option<Vec<u8>> {
         let mut types = Vec::new();
         for (index, from) in self.types.iter().enumerate() {
@@ -103,7 +105,7 @@ impl<'a> Btf<'a> {
             let length = 12 + trailing(info)?;
             let is_extern = info >> 24 & 0x1f == 12 && info & 0xffff == 2;
             match self.kind(index as u32 + 1)? {
-                Kind::Section => types.extend(CONST_VOID),
+                Kind::Section | Kind::Variable => types.extend(CONST_VOID),
                 Kind::Function if is_extern => types.extend(CONST_VOID),
                 _ => types.extend(self.bytes.get(from..from + length)?),
             }

@@ -74,10 +74,13 @@ pub fn features() -> Vec<Feature> {
             "mount -t bpf bpf /sys/fs/bpf".into(),
         ),
         feature(
-            "tc",
-            classifier.is_ok(),
-            "packets can be changed by BPF programs",
-            format!("a program of two instructions is refused: {}", classifier.err().unwrap_or_default()),
+            "tcx",
+            classifier.is_ok() && has(Kind::Struct, "tcx_link"),
+            "ACKs can take another path (`kernel acks`): BPF programs see the packets of a device",
+            match classifier {
+                Err(error) => format!("a program of two instructions is refused: {error}"),
+                Ok(()) => "its BTF has no `tcx_link`; Linux 6.6 has it".into(),
+            },
         ),
         feature(
             "tracepoints",

@@ -1,4 +1,5 @@
-//! Congestion controls for the stock Linux kernel: BPF programs that see all subflows of an MPTCP connection.
+//! Congestion controls for the stock Linux kernel, BPF programs that see all subflows of an MPTCP connection, and ACKs
+//! on the shortest path ([`acks`]).
 //!
 //! An [`Algorithm`] is a BPF object that clang built at packaging time (`packaging/bpf`); [`load`] registers it as a
 //! `tcp_congestion_ops` of the running kernel, without a compiler and without a C library. The kernel verifies the
@@ -6,6 +7,7 @@
 //! when the [`Loaded`] one is dropped, whatever ends the process, unless it is pinned.
 #![deny(unsafe_code)]
 
+pub mod acks;
 mod algorithm;
 mod btf;
 mod elf;

@@ -88,13 +88,12 @@ pub fn load(algorithm: &'static Algorithm) -> Result<Loaded, LoadError> {
     if registered().is_some_and(|names| names.iter().any(|name| name == algorithm.kernel_name)) {
         return Err(LoadError::Taken(algorithm.kernel_name));
     }
-    let types = object.btf.for_kernel().ok_or(LoadError::Damaged(algorithm.name))?;
-    let btf = sys::load_btf(&types, None).map_err(|error| refused_btf(&types, error))?;
+    let btf = types(&object, algorithm.name)?;
     let operations = Operations::find(&kernel)?;
     let mut value = vec![0; operations.size];
     let mut programs = Vec::new();
     for program in &object.programs {
-        let (index, offset) = operations.member(&kernel, program.member)?;
+        let (index, offset) = operations.member(&kernel, program.name)?;
         let fd = load_program(&kernel, &operations, &object, program, index, btf.as_fd())?;
         // The kernel reads a pointer's place as the number of a file descriptor.
         let number = std::os::fd::AsRawFd::as_raw_fd(&fd) as u64;
@@ -166,6 +165,13 @@ impl Operations {
     }
 }
 
+/// The kind of a program, and the place where it is meant to run.
+pub(crate) struct Target {
+    pub(crate) kind: u32,
+    pub(crate) expected_attach_type: u32,
+    pub(crate) attach_btf_id: u32,
+}
+
 fn load_program(
     kernel: &Btf<'_>,
     operations: &Operations,
@@ -175,7 +181,7 @@ fn load_program(
     btf: BorrowedFd<'_>,
 ) -> Result<OwnedFd, LoadError> {
     let mut instructions = program.instructions.clone();
-    for (at, name) in &program.calls {
+    for (at, name) in &program.references {
         let number = kernel
             .find(Kind::Function, name)
             .ok_or_else(|| LoadError::Lacks(format!("function `{name}` for BPF programs")))?;
@@ -184,13 +190,35 @@ fn load_program(
         call[1] = call[1] & 0x0f | 0x20;
         call[4..].copy_from_slice(&number.to_le_bytes());
     }
-    let request = sys::Program {
-        name: program.member,
+    let target = Target {
         kind: sys::BPF_PROG_TYPE_STRUCT_OPS,
-        instructions: &instructions,
-        license: object.license,
         expected_attach_type: index as u32,
         attach_btf_id: operations.kind,
+    };
+    verify(object, program, &instructions, &target, btf)
+}
+
+/// Hands the types of an object to the kernel.
+pub(crate) fn types(object: &Object<'_>, name: &'static str) -> Result<OwnedFd, LoadError> {
+    let types = object.btf.for_kernel().ok_or(LoadError::Damaged(name))?;
+    sys::load_btf(&types, None).map_err(|error| refused_btf(&types, error))
+}
+
+/// Loads a program whose references are resolved, if the kernel's verifier has nothing against it.
+pub(crate) fn verify(
+    object: &Object<'_>,
+    program: &Program<'_>,
+    instructions: &[u8],
+    target: &Target,
+    btf: BorrowedFd<'_>,
+) -> Result<OwnedFd, LoadError> {
+    let request = sys::Program {
+        name: program.name,
+        kind: target.kind,
+        instructions,
+        license: object.license,
+        expected_attach_type: target.expected_attach_type,
+        attach_btf_id: target.attach_btf_id,
         btf: Some(btf),
         functions: &program.functions,
         lines: &program.lines,
@@ -202,7 +230,7 @@ fn load_program(
         }
         let mut log = vec![0; LOG];
         _ = sys::load_program(&request, Some(&mut log));
-        LoadError::Refused { member: program.member.into(), error, log: tail(&log) }
+        LoadError::Refused { member: program.name.into(), error, log: tail(&log) }
     })
 }
 

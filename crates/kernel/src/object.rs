@@ -1,7 +1,8 @@
-//! A BPF object of ours: programs for the members of a struct of operations.
+//! A BPF object of ours: programs for the members of a struct of operations, or for the packets of a device.
 //!
-//! The section `struct_ops/MEMBER` is the program of that member. Calls of kernel functions refer to symbols by name.
-//! There are no maps, no global variables and no functions of a section's own.
+//! The section `struct_ops/MEMBER` is the program of that member, `tcx/DIRECTION` that of a direction. Calls of kernel
+//! functions and loads of maps refer to symbols by name; of maps the object says no more. There are no global variables
+//! and no functions of a section's own.
 
 use crate::btf::Btf;
 use crate::elf::{Elf, u32_at};
@@ -17,12 +18,12 @@ pub(crate) struct Object<'a> {
 
 /// One program.
 pub(crate) struct Program<'a> {
-    /// The member of the struct of operations.
-    pub(crate) member: &'a str,
-    /// Instructions; a call of a kernel function has no number yet.
+    /// The member of the struct of operations, or the direction.
+    pub(crate) name: &'a str,
+    /// Instructions; a call of a kernel function has no number yet, nor has a map.
     pub(crate) instructions: Vec<u8>,
-    /// Places of calls \[bytes\], with the names of the functions.
-    pub(crate) calls: Vec<(usize, &'a str)>,
+    /// Places of instructions \[bytes\] that refer to a function of the kernel or to a map, with its name.
+    pub(crate) references: Vec<(usize, &'a str)>,
     /// As the kernel wants them.
     pub(crate) functions: Vec<u8>,
     pub(crate) lines: Vec<u8>,
@@ -38,11 +39,12 @@ impl<'a> Object<'a> {
         let program = |section: &str| elf.sections().find(|found| found.name == section);
         let mut programs = Vec::new();
         for section in elf.sections() {
-            let Some(member) = section.name.strip_prefix("struct_ops/") else { continue };
+            let names = ["struct_ops/", "tcx/"].map(|kind| section.name.strip_prefix(kind));
+            let Some(name) = names.into_iter().flatten().next() else { continue };
             programs.push(Program {
-                member,
+                name,
                 instructions: program(section.name)?.bytes.to_vec(),
-                calls: elf.references(section.name)?,
+                references: elf.references(section.name)?,
                 functions: extra.records(8, section.name, FUNCTION_RECORD, true)?,
                 lines: extra.records(16, section.name, LINE_RECORD, true)?,
                 relocations: extra.records(24, section.name, RELOCATION_RECORD, false)?,

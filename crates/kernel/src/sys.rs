@@ -1,10 +1,10 @@
-//! The `bpf(2)` system call: the only place with `unsafe`.
+//! The `bpf(2)` system call, and one of `ioctl(2)`: the only place with `unsafe`.
 //!
 //! Attributes are laid out by hand, as `union bpf_attr` of `linux/bpf.h` has them: 144 bytes, of which the kernel takes
 //! those beyond what it knows only if they are zero.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
 /// A command and its attributes.
@@ -137,13 +137,114 @@ pub(crate) fn create_operations(name: &str, value_type: u32, size: u32, btf: Bor
 
 /// Writes the struct of operations into its map. `value` must have the size that the map was made with.
 pub(crate) fn fill_operations(map: BorrowedFd<'_>, value: &[u8]) -> io::Result<()> {
-    let key = 0u32.to_ne_bytes();
-    Attributes::new().fd(0, map).buffer(8, &key).buffer(16, value).call(BPF_MAP_UPDATE_ELEM).map(drop)
+    update(map, &0u32.to_ne_bytes(), value)
 }
 
 /// Registers the struct of operations for as long as the link is open or pinned.
 pub(crate) fn link_operations(map: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Attributes::new().fd(0, map).number(8, BPF_STRUCT_OPS).open(BPF_LINK_CREATE)
+}
+
+/// A map's kind and sizes \[bytes\].
+pub(crate) struct MapShape {
+    pub(crate) name: &'static str,
+    pub(crate) kind: u32,
+    pub(crate) key: u32,
+    pub(crate) value: u32,
+    pub(crate) entries: u32,
+}
+
+/// A map whose keys and values have a known size, which every call checks: the kernel reads and writes that much.
+#[derive(Debug)]
+pub(crate) struct Map {
+    fd: OwnedFd,
+    key: usize,
+    value: usize,
+}
+
+impl Map {
+    pub(crate) fn create(shape: &MapShape) -> io::Result<Self> {
+        let fd = Attributes::new()
+            .number(0, shape.kind)
+            .number(4, shape.key)
+            .number(8, shape.value)
+            .number(12, shape.entries)
+            .name(28, shape.name)
+            .open(BPF_MAP_CREATE)?;
+        Ok(Map { fd, key: shape.key as usize, value: shape.value as usize })
+    }
+
+    /// The number of its file descriptor, by which programs name it.
+    pub(crate) fn number(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+
+    /// Sets the value of a key.
+    pub(crate) fn set(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        assert!(key.len() == self.key && value.len() == self.value, "sizes of key and value are the map's");
+        update(self.fd.as_fd(), key, value)
+    }
+
+    /// Reads the value of a key; `None` if there is none.
+    pub(crate) fn get(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        assert_eq!(key.len(), self.key, "the size of the key is the map's");
+        let mut value = vec![0; self.value];
+        let attributes = Attributes::new().fd(0, self.fd.as_fd()).buffer(8, key).output(16, &mut value);
+        found(attributes.call(BPF_MAP_LOOKUP_ELEM)).map(|there| there.then_some(value))
+    }
+
+    /// Removes a key, if it is there.
+    pub(crate) fn remove(&self, key: &[u8]) -> io::Result<()> {
+        assert_eq!(key.len(), self.key, "the size of the key is the map's");
+        found(Attributes::new().fd(0, self.fd.as_fd()).buffer(8, key).call(BPF_MAP_DELETE_ELEM)).map(drop)
+    }
+
+    /// Reads the key after `key`, or the first; `None` if there is none.
+    pub(crate) fn next(&self, key: Option<&[u8]>) -> io::Result<Option<Vec<u8>>> {
+        assert!(key.is_none_or(|key| key.len() == self.key), "the size of the key is the map's");
+        let mut next = vec![0; self.key];
+        let mut attributes = Attributes::new().fd(0, self.fd.as_fd()).output(16, &mut next);
+        if let Some(key) = key {
+            attributes = attributes.buffer(8, key);
+        }
+        found(attributes.call(BPF_MAP_GET_NEXT_KEY)).map(|there| there.then_some(next))
+    }
+}
+
+fn update(map: BorrowedFd<'_>, key: &[u8], value: &[u8]) -> io::Result<()> {
+    Attributes::new().fd(0, map).buffer(8, key).buffer(16, value).call(BPF_MAP_UPDATE_ELEM).map(drop)
+}
+
+/// Tells a key that is not there from an error.
+fn found(result: io::Result<i32>) -> io::Result<bool> {
+    match result {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Runs a program on the packets of a device for as long as the link is open.
+pub(crate) fn link_device(program: BorrowedFd<'_>, device: u32, attach_type: u32) -> io::Result<OwnedFd> {
+    Attributes::new().fd(0, program).number(4, device).number(8, attach_type).open(BPF_LINK_CREATE)
+}
+
+/// The kind of a device's hardware address (ARPHRD), and the first six bytes of the address (`netdevice(7)`).
+pub(crate) fn hardware_address(socket: impl AsFd, name: &str) -> io::Result<(u16, [u8; 6])> {
+    // `struct ifreq`: a name, and here a `struct sockaddr` with the kind as its family.
+    let mut request = [0u8; 40];
+    if name.len() > 15 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    request[..name.len()].copy_from_slice(name.as_bytes());
+    // SAFETY: the request is as large as `struct ifreq`, which the kernel reads and writes, and outlives the call.
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCGIFHWADDR as _, request.as_mut_ptr()) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut address = [0; 6];
+    address.copy_from_slice(&request[18..24]);
+    Ok((u16::from_ne_bytes([request[16], request[17]]), address))
 }
 
 /// Pins a file descriptor of BPF to a path in bpffs.
@@ -156,13 +257,20 @@ pub(crate) fn pin(fd: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
 
 /// `enum bpf_cmd`.
 const BPF_MAP_CREATE: u32 = 0;
+const BPF_MAP_LOOKUP_ELEM: u32 = 1;
 const BPF_MAP_UPDATE_ELEM: u32 = 2;
+const BPF_MAP_DELETE_ELEM: u32 = 3;
+const BPF_MAP_GET_NEXT_KEY: u32 = 4;
 const BPF_PROG_LOAD: u32 = 5;
 const BPF_OBJ_PIN: u32 = 6;
 const BPF_BTF_LOAD: u32 = 18;
 const BPF_LINK_CREATE: u32 = 28;
 /// `enum bpf_map_type`, `enum bpf_attach_type`, flags of maps, `enum bpf_prog_type`.
+pub(crate) const BPF_MAP_TYPE_ARRAY: u32 = 2;
+pub(crate) const BPF_MAP_TYPE_LRU_HASH: u32 = 9;
 const BPF_MAP_TYPE_STRUCT_OPS: u32 = 26;
+pub(crate) const BPF_TCX_INGRESS: u32 = 46;
+pub(crate) const BPF_TCX_EGRESS: u32 = 47;
 const BPF_STRUCT_OPS: u32 = 44;
 const BPF_F_LINK: u32 = 1 << 13;
 pub(crate) const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;

@@ -47,7 +47,7 @@ pub static FORMATS: [&Format; 22] = [
 ];
 
 /// Formats of lines: events and logs, one JSON object on each line.
-pub static LINES: [&Format; 3] = [&PACKET_EVENTS, &CONNECTION_EVENTS, &PROXY_LOG];
+pub static LINES: [&Format; 4] = [&PACKET_EVENTS, &CONNECTION_EVENTS, &KERNEL_ACKS, &PROXY_LOG];
 
 const fn format(name: &'static str, version: u32, written_by: &'static str, about: &'static str) -> Format {
     Format { name, version, about, written_by }
@@ -110,6 +110,9 @@ pub static PACKET_EVENTS: Format = format("packet-events", 1, "`run --events`", 
 /// Events of connections on the wire.
 pub static CONNECTION_EVENTS: Format =
     format("connection-events", 1, "`serve --events` and `fetch --events`", "events of connections and subflows");
+/// Rounds of probes, and the paths of ACKs.
+pub static KERNEL_ACKS: Format =
+    format("kernel-acks", 1, "`kernel acks --json`", "rounds of probes on each path, and where ACKs travel");
 /// Log of a proxy.
 pub static PROXY_LOG: Format =
     format("proxy-log", 1, "`proxy --log-format json`", "what a proxy logs, such as each connection at its end");

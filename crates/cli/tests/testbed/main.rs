@@ -4,6 +4,7 @@
 //! `ANABRANCH_REQUIRE_NETNS` set, as in CI, they fail.
 #![allow(clippy::unwrap_used)]
 
+mod acks;
 mod calibration;
 mod commands;
 #[path = "../common/mod.rs"]

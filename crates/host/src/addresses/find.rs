@@ -84,6 +84,17 @@ pub fn interface_of(address: IpAddr) -> Result<Option<String>, AddressError> {
     Ok(links.into_iter().find(has).map(|link| link.ifname))
 }
 
+/// The interface over which packets from `local`, an address of this machine, leave for `remote`; `None` if they would
+/// not leave it.
+///
+/// # Errors
+/// If there is no such route, or `local` is no address of this machine.
+pub fn interface_between(local: IpAddr, remote: IpAddr) -> Result<Option<String>, AddressError> {
+    let (remote, local) = (remote.to_string(), local.to_string());
+    let routes: Vec<Route> = ask(&["route", "get", &remote, "from", &local])?;
+    Ok(routes.into_iter().next().and_then(|route| route.dev).filter(|device| device != "lo"))
+}
+
 /// An address that nothing has a route to but the default route.
 pub(super) fn choose_inner(pool: &Pool, outer: IpAddr, number: u8) -> Result<IpAddr, AddressError> {
     let inner: IpAddr = match outer {

@@ -1,0 +1,190 @@
+//! `anabranch kernel acks`: ACKs on the shortest path, between two stock kernels.
+
+use crate::args::What;
+use crate::completion::Names;
+use crate::failure::Failure;
+use anabranch_host::addresses::interface_between;
+use anabranch_kernel::acks::{Acks, AcksError, PORT, PathSpec, Peer, Round, Setup};
+use anabranch_lab::format::{KERNEL_ACKS, NoContents};
+use anabranch_policy::Catalogue;
+use anabranch_scenario::named_ack_path;
+use clap::Args as ClapArgs;
+use serde_json::json;
+use std::io::{Write, stdout};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Arguments of `kernel acks`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  host A: sudo anabranch kernel acks --path 10.0.1.1,10.1.1.1 --path 10.0.2.1,10.1.1.1
+  host B: sudo anabranch kernel acks --path 10.1.1.1,10.0.1.1 --path 10.1.1.1,10.0.2.1
+  sudo anabranch kernel acks --path … --path … --policy fixed:path=10.0.1.1
+  sudo anabranch kernel acks --path … --path … --policy probed:tau=100,lambda=5 --json
+
+Both hosts name the same paths in the same order, each with its own address first. ACKs of MPTCP connections that begin \
+afterwards travel on the path with the shortest round trip, with its addresses and their own ports; the other host puts \
+the addresses back. NAT between the hosts, and firewalls that follow connections, let no such ACKs pass: then they \
+return to their own paths, as they do within three rounds of probes after either command ends. See docs/kernel.md.")]
+pub struct AcksArgs {
+    /// A path: our address, that of the other host, and the device if the route does not tell it. Give two to eight.
+    #[arg(long = "path", value_name = "LOCAL,REMOTE[,DEVICE]", required = true, value_parser = path)]
+    pub paths: Vec<Ends>,
+    /// ACK-path policy (`anabranch list ack-paths`).
+    #[arg(long, value_name = "NAME[:…]", default_value = "probed", add = Names::one(What::AckPaths))]
+    pub policy: String,
+    /// UDP port of the probes on the first path, the same on both hosts; the other paths have those that follow.
+    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+    /// Move every ACK, as the paper does: none keeps its path, and a path that loses ACKs is left only when probes find
+    /// it out.
+    #[arg(long)]
+    pub no_caution: bool,
+    /// Print each round of probes as a line of JSON, instead of a line for each change.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Addresses of a path, and the device if it is given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ends {
+    local: IpAddr,
+    remote: IpAddr,
+    device: Option<String>,
+}
+
+fn path(text: &str) -> Result<Ends, String> {
+    const ACCEPTED: &str = "accepted: our address, the other host's, and a device if need be, such as \
+                            10.0.1.1,10.1.1.1 or 10.0.1.1,10.1.1.1,eth0";
+    let mut words = text.split(',').map(str::trim);
+    let mut address = |whose: &str| {
+        let word = words.next().filter(|word| !word.is_empty());
+        let word = word.ok_or_else(|| format!("{whose} address is missing; {ACCEPTED}"))?;
+        word.parse().map_err(|_| format!("`{word}` is no address; {ACCEPTED}"))
+    };
+    let (local, remote) = (address("our")?, address("the other host's")?);
+    let device = words.next().filter(|word| !word.is_empty()).map(str::to_owned);
+    match words.next() {
+        Some(word) => Err(format!("`{word}` is one word too many; {ACCEPTED}")),
+        None => Ok(Ends { local, remote, device }),
+    }
+}
+
+/// Moves ACKs until a signal ends it.
+pub(super) fn acks(catalogue: &Catalogue, args: &AcksArgs) -> Result<(), Failure> {
+    let (policy, chosen) = named_ack_path(&catalogue.ack_paths, "--policy", &args.policy)?;
+    let paths = args.paths.iter().map(with_device).collect::<Result<Vec<_>, _>>()?;
+    // From before the first change to the kernel: what a signal ends is ended in order.
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| Failure::Failed(miette::miette!("cannot catch signals: {error}")))?;
+    }
+    let setup = Setup { paths, port: args.port, policy: policy().policy, caution: !args.no_caution };
+    let mut acks = Acks::start(setup).map_err(failed)?;
+    let mut said = Said::default();
+    let mut broken = None;
+    if args.json {
+        said.line(&json!(KERNEL_ACKS.document(NoContents {})).to_string(), &mut broken);
+    } else {
+        said.line(&format!("policy {}; waiting for the other host", chosen.name), &mut broken);
+    }
+    acks.run(&stop, |round| {
+        let line = if args.json { Some(json!(round).to_string()) } else { said.news(round) };
+        if let Some(line) = line {
+            said.line(&line, &mut broken);
+        }
+        // Nobody reads it any more: that ends the command as a signal does.
+        if broken.is_some() {
+            stop.store(true, std::sync::atomic::Ordering::SeqCst);
+        }
+    })
+    .map_err(failed)?;
+    match broken {
+        Some(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::Failed(miette::miette!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn with_device(ends: &Ends) -> Result<PathSpec, Failure> {
+    let (local, remote) = (ends.local, ends.remote);
+    let device = match &ends.device {
+        Some(device) => device.clone(),
+        None => {
+            let help = "our address comes first, --path LOCAL,REMOTE; `ip route get REMOTE from LOCAL` tells the device, \
+                        which can be given as well: --path LOCAL,REMOTE,DEVICE";
+            let found = interface_between(local, remote);
+            let found = found.map_err(|error| Failure::Refused(miette::miette!(help = help, "{error}")))?;
+            found.ok_or_else(|| Failure::Refused(miette::miette!(help = help, "{remote} is this host itself")))?
+        }
+    };
+    Ok(PathSpec { local, remote, device })
+}
+
+/// What was printed last.
+#[derive(Default)]
+struct Said {
+    state: Option<(Peer, Vec<(bool, usize)>)>,
+}
+
+impl Said {
+    /// A line about a round in which something changed.
+    fn news(&mut self, round: &Round) -> Option<String> {
+        let state = (round.peer, round.paths.iter().map(|path| (path.up, path.acks_on)).collect());
+        if self.state.as_ref() == Some(&state) {
+            return None;
+        }
+        self.state = Some(state);
+        let peer = match round.peer {
+            Peer::Silent => "the other host does not answer",
+            Peer::OtherPaths => "the other host names other paths, or in another order",
+            Peer::Agrees => "the other host agrees",
+        };
+        let mut line = format!("{:7.1} s  {peer}", round.time);
+        for (index, path) in round.paths.iter().enumerate() {
+            let rtt = match path.rtt_ms {
+                Some(rtt) if path.up => format!("{rtt:.1} ms"),
+                _ => "down".to_owned(),
+            };
+            line += &format!("; path {}: {rtt}, ACKs on path {}", index + 1, path.acks_on);
+        }
+        Some(line)
+    }
+
+    fn line(&self, line: &str, broken: &mut Option<std::io::Error>) {
+        let mut out = stdout().lock();
+        if let Err(error) = writeln!(out, "{line}").and_then(|()| out.flush()) {
+            *broken = Some(error);
+        }
+    }
+}
+
+fn failed(error: AcksError) -> Failure {
+    match error.remedy() {
+        Some(remedy) => Failure::Failed(miette::miette!(help = remedy, "{error}")),
+        None => Failure::Failed(miette::miette!("{error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn paths_are_read() {
+        let ends = |device: Option<&str>| Ends {
+            local: [10, 0, 1, 1].into(),
+            remote: [10, 1, 1, 1].into(),
+            device: device.map(str::to_owned),
+        };
+        assert_eq!(path("10.0.1.1,10.1.1.1"), Ok(ends(None)));
+        assert_eq!(path("10.0.1.1, 10.1.1.1,eth0"), Ok(ends(Some("eth0"))));
+        for wrong in ["", "10.0.1.1", "10.0.1.1,", "10.0.1.1,x", "10.0.1.1,10.1.1.1,eth0,eth1"] {
+            assert!(path(wrong).unwrap_err().contains("accepted"), "{wrong}");
+        }
+    }
+}

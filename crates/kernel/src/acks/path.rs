@@ -1,0 +1,178 @@
+//! One path: its socket, its probes, and what came of them.
+
+use super::device::Device;
+use super::maps::PathEntry;
+use super::message::{Kind, LONGEST, Message};
+use super::{AcksError, maps::KnownFlow};
+use anabranch_policy::ack_path::{AckRoute, Probe};
+use anabranch_units::{Duration, Instant, SubflowId};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, UdpSocket};
+
+/// A path to the other host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PathSpec {
+    /// Our address.
+    pub local: IpAddr,
+    /// Address of the other host.
+    pub remote: IpAddr,
+    /// Device that has our address.
+    pub device: String,
+}
+
+/// A path in a round of probes.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct PathRound {
+    /// Our address.
+    pub local: IpAddr,
+    /// Address of the other host.
+    pub remote: IpAddr,
+    /// Shortest round trip of the probes of this round, or of the latest that was answered \[ms\].
+    pub rtt_ms: Option<f64>,
+    /// Probes of this round were answered.
+    pub up: bool,
+    /// Number of the path, from 1, on which ACKs of its subflows travel.
+    pub acks_on: usize,
+}
+
+/// A path with its socket.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) spec: PathSpec,
+    socket: UdpSocket,
+    /// The device, while it is there.
+    pub(super) device: Option<Device>,
+    /// Probes that may still be answered, the latest last: nonce, and when each left.
+    sent: VecDeque<(u64, Instant)>,
+    /// Latest nonce of the other host.
+    heard: u64,
+    /// Shortest round trip of the replies in this round.
+    best: Option<Duration>,
+    /// Time of the latest reply.
+    answered: Option<Instant>,
+    /// Shortest round trip of the latest round with a reply.
+    pub(super) rtt: Option<Duration>,
+    pub(super) up: bool,
+}
+
+/// Probes that are remembered, and for how long: no path takes more.
+const MOST_SENT: usize = 1024;
+const LONGEST_RTT: Duration = Duration::from_secs(5);
+
+/// Something that the other host said.
+pub(super) struct Heard {
+    pub(super) message: Message,
+    /// It knows a nonce that only those on this path have seen.
+    pub(super) proven: bool,
+}
+
+impl Path {
+    /// Opens the socket of path `number`, from 1, on the port of this path.
+    pub(super) fn open(number: usize, spec: PathSpec, port: u16) -> Result<Self, AcksError> {
+        let local = spec.local;
+        let refused = |error| AcksError::Socket { number, local, port, error };
+        let socket = UdpSocket::bind((local, port)).map_err(refused)?;
+        socket.connect((spec.remote, port)).map_err(refused)?;
+        socket.set_nonblocking(true).map_err(refused)?;
+        let device = Device::look(&socket, &spec.device).map_err(|error| AcksError::Device {
+            number,
+            device: spec.device.clone(),
+            error,
+        })?;
+        Ok(Path {
+            spec,
+            socket,
+            device: Some(device),
+            sent: VecDeque::new(),
+            heard: 0,
+            best: None,
+            answered: None,
+            rtt: None,
+            up: false,
+        })
+    }
+
+    pub(super) fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
+    /// Looks at the device again; true if it is another than before, or gone.
+    pub(super) fn device_changed(&mut self) -> bool {
+        let device = Device::look(&self.socket, &self.spec.device).ok();
+        std::mem::replace(&mut self.device, device) != device
+    }
+
+    pub(super) fn entry(&self) -> Option<PathEntry> {
+        let (local, remote) = (self.spec.local, self.spec.remote);
+        self.device.map(|device| PathEntry { local, remote, device: device.number, mac: device.mac })
+    }
+
+    /// Sends a message with a new nonce. An error of the network is a probe without an answer.
+    pub(super) fn send(&mut self, now: Instant, nonce: u64, message: &Message) {
+        let is_old = |(_, at): &(u64, Instant)| now.since(*at) > LONGEST_RTT;
+        while self.sent.len() >= MOST_SENT || self.sent.front().is_some_and(is_old) {
+            self.sent.pop_front();
+        }
+        let message = Message { nonce, echo: self.heard, ..message.clone() };
+        if self.socket.send(&message.encode()).is_ok() {
+            self.sent.push_back((nonce, now));
+        }
+    }
+
+    /// Reads the next message, answers a probe, and notes the round trip of a reply. `None` if there is none left.
+    pub(super) fn receive(&mut self, clock: impl Fn() -> Instant, own: &Message) -> Option<Heard> {
+        let mut bytes = [0; LONGEST + 1];
+        loop {
+            let length = match self.socket.recv(&mut bytes) {
+                Ok(length) => length,
+                // The other host has no socket there (yet): its ICMP error is read, and says nothing.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => continue,
+                Err(_) => return None,
+            };
+            let now = clock();
+            let Some(message) = Message::decode(&bytes[..length]) else { continue };
+            let known = self.sent.iter().find(|(nonce, _)| *nonce == message.echo).copied();
+            match message.kind {
+                Kind::Probe => {
+                    self.heard = message.nonce;
+                    let reply = Message { kind: Kind::Reply, echo: message.nonce, flows: Vec::new(), ..own.clone() };
+                    _ = self.socket.send(&reply.encode());
+                }
+                Kind::Reply => {
+                    // Also one to a probe of an earlier round, where a round trip takes longer than a round.
+                    if let Some((_, at)) = known {
+                        let rtt = now.since(at);
+                        self.best = Some(self.best.map_or(rtt, |best| best.min(rtt)));
+                        self.answered = Some(now);
+                    }
+                }
+                Kind::Farewell => {}
+            }
+            return Some(Heard { message, proven: known.is_some() });
+        }
+    }
+
+    /// Ends a round of this length: returns what its probes say. Without a reply in twice the round trip, and at least
+    /// a round, the path is down.
+    pub(super) fn judge(&mut self, number: usize, now: Instant, interval: Duration) -> Probe {
+        let best = self.best.take();
+        let patience = interval.max(Duration::from_nanos(2 * self.rtt.unwrap_or_default().as_nanos()));
+        self.up = best.is_some() || self.answered.is_some_and(|at| now.since(at) < patience);
+        self.rtt = best.or(self.rtt);
+        Probe { id: SubflowId(number as u16), best, down: !self.up }
+    }
+
+    pub(super) fn route(&self, number: usize) -> AckRoute {
+        AckRoute { id: SubflowId(number as u16), srtt: self.rtt, local: self.spec.local, remote: self.spec.remote }
+    }
+}
+
+/// True if both hosts mean the same subflow: its ports are exchanged, its path is the same.
+pub(super) fn is_same(ours: &KnownFlow, theirs: &KnownFlow) -> bool {
+    let ports = (theirs.ports.remote, theirs.ports.local, theirs.ports.ipv6);
+    (ours.ports.local, ours.ports.remote, ours.ports.ipv6) == ports && ours.path == theirs.path
+}
