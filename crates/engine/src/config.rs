@@ -1,6 +1,10 @@
 //! Configuration of an endpoint.
 
 use crate::limits::{MAX_BUFFER, MAX_SUBFLOWS};
+use crate::settings::Kernel;
+use crate::settings::declare::settings;
+use crate::settings::words::FAST_CLOSE;
+use crate::settings::{ANY, MANY};
 use crate::{ConfigError, Profile};
 use anabranch_policy::ack_path::AckPath;
 use anabranch_policy::congestion::CongestionControl;
@@ -19,99 +23,167 @@ use std::sync::Arc;
 /// Makes one policy for each connection.
 pub type Factory<T> = Arc<dyn Fn() -> Built<T> + Send + Sync>;
 
-/// The settings of one endpoint, the same for all its connections.
-#[derive(Clone)]
-pub struct Config {
-    /// Behaviour of its TCP.
-    pub profile: Profile,
-    /// Its addresses.
-    pub addresses: Vec<LocalAddress>,
-    /// Offer and accept MPTCP; otherwise plain TCP.
-    pub multipath: bool,
-    /// Subflows of one connection, the initial one included; at most 16.
-    pub max_subflows: usize,
-    /// The connecting side joins from every local address to every known remote one.
-    pub full_mesh: bool,
-    /// Tell the peer about further local addresses (ADD_ADDR).
-    pub announce: bool,
-    /// Try to join again this long after a subflow was lost; `None` never.
-    pub rejoin: Option<Duration>,
-    /// Time for which a connection without any subflow waits for a new one (Linux `net.mptcp.close_timeout`: 60 s).
-    pub close_timeout: Duration,
-    /// Bytes written and not acknowledged at the data level. A sender fills the peer's window only if this is at least
-    /// as large as the peer's receive buffer (RFC 8684 §3.3.5).
-    pub send_buffer: Bytes,
-    /// Bytes received and not read; the largest window advertised, as far as the profile does not take a share of it
-    /// (`Profile::adv_win_scale`).
-    pub receive_buffer: Bytes,
-    /// The receive buffer has this size at first and grows up to `receive_buffer` with what the application reads
-    /// (Linux `tcp_moderate_rcvbuf`); `None` for one of a fixed size.
-    pub initial_receive_buffer: Option<Bytes>,
-    /// Connections in the three-way handshake; further SYNs are answered with SYN cookies (RFC 4987 §3.6), for which
-    /// nothing is kept. 0 answers all of them so.
-    pub max_half_open: usize,
-    /// Resets per second to those whose segments belong to nothing; further ones are not answered. `None` for no limit.
-    pub resets_per_second: Option<u32>,
-    /// Require DSS checksums (flag A of MP_CAPABLE, RFC 8684 §3.1). They are used as well if the peer requires them.
-    pub checksum: bool,
-    /// Loss rates that the driver tells take the place of estimates
-    /// ([`Endpoint::set_truth`](crate::Endpoint::set_truth); A-LOSS).
-    pub loss_oracle: bool,
-    /// The way in which `Endpoint::abort` tells the peer.
-    pub fast_close: FastClose,
-    /// The port that ADD_ADDR names; `None` leaves it out, and the peer uses that of the initial subflow (RFC 8684
-    /// §3.4.1).
-    pub announced_port: Option<u16>,
-    /// The local ports of connections and subflows that we open, in turn; there must be one. `None` takes the dynamic
-    /// ports (RFC 6335 §6), and should they all be in use, the others.
-    pub ports: Option<RangeInclusive<u16>>,
-    /// Forbid the peer to open subflows to the address and port of the initial one (flag C, RFC 8684 §3.1).
-    pub deny_join_to_initial: bool,
-    /// Let the policies' ACK path move pure ACKs to the path of another subflow, by rewriting addresses, with peers
-    /// that can too; not part of RFC 8684 (see `connection/detour.rs`).
-    pub ack_rewrite: bool,
-    /// ACKs on another subflow's path are backed by some on their own, and fall back to it if they do not arrive.
-    pub ack_caution: bool,
-    /// Longest mapping, in bytes (at most 65534), that segments leaving back to back on a subflow share. Such segments
-    /// differ only in fields that segmentation offload can set (see `connection/burst.rs`), and pacing releases as much
-    /// at once. `None` for one mapping per segment.
-    pub burst: Option<Bytes>,
-    /// Probes of a peer that is silent.
-    pub keepalive: Keepalive,
-    /// A connection whose data is not acknowledged for so long is given up (RFC 5482, Linux `TCP_USER_TIMEOUT`); `None`
-    /// leaves that to the retransmission timeouts, which take a quarter of an hour and more.
-    pub user_timeout: Option<Duration>,
-    /// Longest time for which connections begin as plain TCP on a path where SYNs with MP_CAPABLE vanish. It is a
-    /// minute at first and doubles each time up to this (Linux `net.mptcp.blackhole_timeout`: one hour at once, on all
-    /// paths); `None` tries anew each time.
-    pub mptcp_blackhole: Option<Duration>,
-    /// Number of consecutive timeouts of a full segment after which segments become smaller, on a path that still
-    /// answers to small ones (RFC 4821 §7.7, Linux `tcp_mtu_probing` = 1); `None` for paths without such holes.
-    pub black_hole_timeouts: Option<u32>,
-    /// The driver calls [`Endpoint::handle_departure`](crate::Endpoint::handle_departure) for each segment that has
-    /// left the first hop. TCP Small Queues (`Profile::tsq`) work only then: without these calls a sender would wait
-    /// for ever.
-    pub reports_departures: bool,
-    /// The policies.
-    pub policies: Policies,
+settings! {
+    /// The settings of one endpoint, the same for all its connections.
+    ///
+    /// The descriptions are those that users read: `false` of a scenario is `None` here.
+    #[derive(Clone)]
+    pub struct Config as |config| config => {
+        /// Addresses of the host.
+        #[setting(none)]
+        pub addresses: Vec<LocalAddress> = addresses,
+        /// Policies, which their registries describe.
+        #[setting(none)]
+        pub policies: Policies = Policies::of(&profile),
+        /// Pure ACKs may take another subflow's path, with addresses rewritten, if both hosts have this. The ACK paths
+        /// fixed and probed need it. Not part of MPTCP; false unless given.
+        #[setting("ack-rewrite", Flag)]
+        /// The policies' ACK path decides; see `connection/detour.rs`.
+        pub ack_rewrite: bool = false,
+        /// Every sixteenth ACK keeps its own path, and all do where the other path loses them; true unless given. If
+        /// false, as in the paper, an ACK path that dies silences the other subflows until the policy leaves it.
+        #[setting("ack-caution", Flag)]
+        pub ack_caution: bool = true,
+        /// Bytes written and not yet acknowledged, per connection; 6MiB unless given, and at least the other host's
+        /// receive buffer (RFC 8684 §3.3.5).
+        #[setting(
+            "send-buffer",
+            Size,
+            in_kernel(Kernel::Other("`net.ipv4.tcp_wmem`: twice the size, as the kernel counts its records in"))
+        )]
+        /// A sender fills the peer's window only with a buffer of that size.
+        pub send_buffer: Bytes = Config::BUFFER,
+        /// Bytes received and not yet read, per connection.
+        #[setting("receive-buffer", Size, not_in_scenarios)]
+        /// The largest window advertised, as far as the profile does not take a share of it
+        /// ([`Profile::adv_win_scale`]).
+        pub receive_buffer: Bytes = Config::BUFFER,
+        /// Size of a receive buffer that tunes itself, at first; it grows up to receive-buffer. False for one of fixed
+        /// size.
+        #[setting("initial-receive-buffer", SizeOrOff, not_in_scenarios)]
+        /// Linux: `tcp_moderate_rcvbuf`.
+        pub initial_receive_buffer: Option<Bytes> = None,
+        /// Uses MPTCP; false for plain TCP.
+        #[setting("multipath", Flag, in_kernel(Kernel::Switch("net.mptcp.enabled", 1)))]
+        pub multipath: bool = true,
+        /// Maximum number of subflows per connection.
+        #[setting("max-subflows", Number(1, MAX_SUBFLOWS as i64), in_kernel(Kernel::Other("`ip mptcp limits`")))]
+        /// The initial one is included.
+        pub max_subflows: usize = 8,
+        /// The client joins from each of its addresses to each address of the server.
+        #[setting("full-mesh", Flag, in_kernel(Kernel::Other("`fullmesh` of `ip mptcp endpoint`")))]
+        pub full_mesh: bool = true,
+        /// Announces further addresses (ADD_ADDR).
+        #[setting("announce", Flag, in_kernel(Kernel::Other("`signal` of `ip mptcp endpoint`")))]
+        pub announce: bool = true,
+        /// Port that ADD_ADDR names; none unless given, and the peer uses that of the initial subflow (RFC 8684
+        /// §3.4.1).
+        #[setting("announced-port", NumberOrOff(0, u16::MAX as i64), not_in_scenarios)]
+        pub announced_port: Option<u16> = None,
+        /// Forbids the peer to open subflows to the address and port of the initial one (flag C, RFC 8684 §3.1).
+        #[setting("deny-join", Flag, not_in_scenarios)]
+        pub deny_join_to_initial: bool = false,
+        /// DSS checksums, which reveal altered payload. Used if either host has them.
+        #[setting(
+            "dss-checksum",
+            Flag,
+            called_in_scripts("checksum"),
+            in_kernel(Kernel::Switch("net.mptcp.checksum_enabled", 1))
+        )]
+        /// Requires them with flag A of MP_CAPABLE (RFC 8684 §3.1).
+        pub checksum: bool = false,
+        /// Time after which the path of a dead subflow is tried again; or false.
+        #[setting("rejoin", TimeOrOff)]
+        pub rejoin: Option<Duration> = Some(Duration::from_secs(1)),
+        /// Time for which a connection without any subflow waits for a new one.
+        #[setting("close-timeout", Time, not_in_scenarios)]
+        /// Linux: `net.mptcp.close_timeout`, 60 s.
+        pub close_timeout: Duration = Duration::from_secs(60),
+        /// Probes of a peer that is silent.
+        #[setting(all of Keepalive::SETTINGS)]
+        pub keepalive: Keepalive = Keepalive::never(),
+        /// Time without an acknowledgment of data after which the connection is given up (RFC 5482). False unless
+        /// given: the retransmission timeouts decide, which takes a quarter of an hour and more.
+        #[setting("user-timeout", TimeOrOff)]
+        /// Linux: `TCP_USER_TIMEOUT`.
+        pub user_timeout: Option<Duration> = None,
+        /// Maximum time for which connections begin as plain TCP on a path where SYNs with MP_CAPABLE vanish; a minute
+        /// at first, doubled each time. False tries anew each time.
+        #[setting(
+            "mptcp-blackhole", TimeOrOff, in_kernel(Kernel::Time("net.mptcp.blackhole_timeout", Duration::from_secs(1)))
+        )]
+        /// Linux waits one hour at once, on all paths.
+        pub mptcp_blackhole: Option<Duration> = Some(Duration::from_secs(3600)),
+        /// Number of timeouts of a full segment in a row after which segments become smaller, on a path that still
+        /// answers to small ones (RFC 4821 §7.7). False unless given, on the wire 3.
+        #[setting("mtu-probing", NumberOrOff(1, ANY))]
+        /// Linux: `tcp_mtu_probing` = 1.
+        pub black_hole_timeouts: Option<u32> = None,
+        /// Maximum size of a mapping (at most 65534B) that segments sent back to back on a subflow share, as
+        /// segmentation offload needs it. False for one mapping per segment; on a TUN device with offload it cannot be
+        /// off.
+        #[setting("burst", SizeOrOff)]
+        /// Such segments differ only in fields that segmentation offload can set (`connection/burst.rs`), and pacing
+        /// releases as much at once.
+        pub burst: Option<Bytes> = None,
+        /// Local ports of connections and subflows that the host opens, in turn. False for the dynamic ports (RFC 6335
+        /// §6).
+        #[setting("ports", Ports, in_kernel(Kernel::Other("`net.ipv4.ip_local_port_range`")))]
+        /// There must be one. Should the dynamic ports all be in use, the others follow.
+        pub ports: Option<RangeInclusive<u16>> = None,
+        /// The way in which an abort tells the peer (RFC 8684 §3.5).
+        #[setting("fast-close", Choice(FAST_CLOSE), not_in_scenarios)]
+        pub fast_close: FastClose = FastClose::Rst,
+        /// Connections in the three-way handshake; further SYNs are answered with SYN cookies, with 0 all of them.
+        #[setting("max-half-open", Number(0, MANY), not_in_scenarios)]
+        /// A cookie needs no memory (RFC 4987 §3.6).
+        pub max_half_open: usize = 1024,
+        /// Resets per second to those whose segments belong to nothing. No limit unless given, on the wire 1000.
+        #[setting("resets-per-second", NumberOrOff(0, MANY), not_in_scenarios)]
+        /// Further ones are not answered.
+        pub resets_per_second: Option<u32> = None,
+        /// Loss rates that the driver tells take the place of estimates
+        /// ([`Endpoint::set_truth`](crate::Endpoint::set_truth); A-LOSS).
+        #[setting(none)]
+        pub loss_oracle: bool = false,
+        /// The driver calls [`Endpoint::handle_departure`](crate::Endpoint::handle_departure) for each segment that has
+        /// left the first hop. TCP Small Queues ([`Profile::tsq`]) work only then: without these calls a sender would
+        /// wait for ever.
+        #[setting(none)]
+        pub reports_departures: bool = false,
+        /// Behaviour of its TCP.
+        #[setting(all of Profile::SETTINGS)]
+        pub profile: Profile = profile,
+    }
+
+    /// A host with `addresses` and everything else as the profile has it ([`Policies::of`]), or Linux.
+    pub fn new(profile: Profile, addresses: Vec<LocalAddress>) -> Self;
 }
 
-/// Times at which a silent peer is probed (RFC 9293 §3.8.4), on each subflow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Keepalive {
-    /// Time without a segment before the first probe; `None` never probes, and an idle connection lasts as long as both
-    /// ends.
-    pub idle: Option<Duration>,
-    /// Time without an answer before the next probe.
-    pub interval: Duration,
-    /// Probes without an answer after which the subflow is given up.
-    pub probes: u32,
+settings! {
+    /// Times at which a silent peer is probed (RFC 9293 §3.8.4), on each subflow.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Keepalive as |config| config.keepalive => {
+        /// Time without a segment after which a silent peer is probed (RFC 9293 §3.8.4). False unless given: an idle
+        /// connection lasts as long as both ends.
+        #[setting("keepalive", TimeOrOff)]
+        pub idle: Option<Duration> = None,
+        /// Time without an answer before the next probe.
+        #[setting("keepalive-interval", Time)]
+        pub interval: Duration = Duration::from_secs(75),
+        /// Number of probes without an answer after which the subflow is given up.
+        #[setting("keepalive-probes", Number(1, ANY))]
+        pub probes: u32 = 9,
+    }
+
+    /// Probes no peer; once `idle` is set, nine times at 75 s as Linux does.
+    fn never() -> Self;
 }
 
 impl Default for Keepalive {
     /// Never; once `idle` is set, nine times at 75 s as Linux does.
     fn default() -> Self {
-        Keepalive { idle: None, interval: Duration::from_secs(75), probes: 9 }
+        Keepalive::never()
     }
 }
 
@@ -173,42 +245,6 @@ impl Config {
     /// wants a send buffer at least as large as the receive buffer.
     pub const BUFFER: Bytes = Bytes::new(6 << 20);
 
-    /// A host with `addresses` and everything else as the profile has it ([`Policies::of`]), or Linux.
-    pub fn new(profile: Profile, addresses: Vec<LocalAddress>) -> Self {
-        Config {
-            policies: Policies::of(&profile),
-            profile,
-            addresses,
-            multipath: true,
-            max_subflows: 8,
-            full_mesh: true,
-            announce: true,
-            rejoin: Some(Duration::from_secs(1)),
-            close_timeout: Duration::from_secs(60),
-            send_buffer: Config::BUFFER,
-            receive_buffer: Config::BUFFER,
-            initial_receive_buffer: None,
-            max_half_open: 1024,
-            resets_per_second: None,
-            checksum: false,
-            loss_oracle: false,
-            fast_close: FastClose::Rst,
-            announced_port: None,
-            ports: None,
-            deny_join_to_initial: false,
-            ack_rewrite: false,
-            ack_caution: true,
-            burst: None,
-            keepalive: Keepalive::default(),
-            user_timeout: None,
-            mptcp_blackhole: Some(Duration::from_secs(3600)),
-            black_hole_timeouts: None,
-            reports_departures: false,
-        }
-    }
-}
-
-impl Config {
     /// Payload of a full segment \[bytes\]: Linux's `TCP_MIN_MSS`, and what a packet of 65,535 bytes holds beside its
     /// headers.
     pub(crate) const MSS: RangeInclusive<u16> = 64..=65_495;

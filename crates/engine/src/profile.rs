@@ -1,88 +1,162 @@
 //! Fidelity profiles: how the TCP of a host behaves, after kernels and simulators of different years.
 
+use crate::Config;
 use crate::rtt::RtoRule;
+use crate::settings::ANY;
+use crate::settings::Kernel;
+use crate::settings::declare::settings;
+use crate::settings::words::{self, HYSTART, LOSS_RESPONSE, RECEIVE_TUNING};
 use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_units::{Bytes, Duration};
 use std::net::IpAddr;
 
-/// The knobs of one host's TCP. Each can be set alone.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Profile {
-    /// The profile these values started from.
-    pub name: &'static str,
-    /// The MSS option: 1460 for IPv4 in 1500-byte packets; 20 less goes out over IPv6. A segment's payload is this
-    /// minus the options it carries.
-    pub mss: u16,
-    /// Initial window in segments (RFC 6928: 10; RFC 3390: 3 at this MSS).
-    pub initial_window: u32,
-    /// Selective acknowledgments (RFC 2018).
-    pub sack: bool,
-    /// Timestamps and PAWS (RFC 7323).
-    pub timestamps: bool,
-    /// Window scaling (RFC 7323 §2).
-    pub window_scaling: bool,
-    /// Loss detection by time (RFC 8985).
-    pub rack: bool,
-    /// Tail loss probes (RFC 8985 §7).
-    pub tlp: bool,
-    /// Early retransmit (RFC 5827).
-    pub early_retransmit: bool,
-    /// Delay an ACK at most this long, and acknowledge every second full segment (RFC 5681 §4.2); `None` acknowledges
-    /// each.
-    pub delayed_ack: Option<Duration>,
-    /// Segments at the start, and after idling, that are acknowledged at once although ACKs are delayed.
-    pub quick_acks: u32,
-    /// Hold a short segment back while data is in flight (RFC 9293 §3.7.4).
-    pub nagle: bool,
-    /// Rule by which the retransmission timeout follows from the RTT.
-    pub rto: RtoRule,
-    /// The timeout before there is a sample (RFC 6298 §2.1).
-    pub initial_rto: Duration,
-    /// The longest timeout.
-    pub max_rto: Duration,
-    /// Reduce cwnd after idling (RFC 2861).
-    pub idle_restart: bool,
-    /// Grow cwnd only if it was the limit (RFC 7661 §4.1 in spirit, Linux `is_cwnd_limited`).
-    pub cwnd_limited_check: bool,
-    /// TCP Small Queues: at most this much time's worth of data, and at least `tsq_segments`, in the first hop's queue.
-    /// Needs a driver that reports departures; `None` switches it off.
-    pub tsq: Option<Duration>,
-    /// Full segments that TCP Small Queues let into the first hop's queue at any rate.
-    pub tsq_segments: u32,
-    /// Growth of a receive buffer that tunes itself.
-    pub receive_tuning: ReceiveTuning,
-    /// Share of the receive buffer that is window, as in Linux `tcp_adv_win_scale`: from a scale above zero all but the
-    /// buffer shifted right by it, from others the buffer shifted right by the negated scale. `None` makes all of it
-    /// window.
-    pub adv_win_scale: Option<i8>,
-    /// Slow-start threshold of a new subflow in segments, as Linux keeps it per destination (`tcp_metrics`); `None` for
-    /// none.
-    pub initial_ssthresh: Option<u32>,
-    /// A subflow begins with what an earlier one of its connection knew of its path (RFC 9040 §6,
-    /// `connection/history.rs`).
-    pub temporal_sharing: bool,
-    /// HyStart for CUBIC; `None` leaves slow start to losses.
-    pub hystart: Option<HyStart>,
-    /// Proportional rate reduction (RFC 6937).
-    pub prr: bool,
-    /// Fall of the window on a loss.
-    pub loss_response: LossResponse,
-    /// Without SACK, a third duplicate ACK and a timeout repeat one segment each, and nothing else does: no NewReno.
-    pub single_repair: bool,
-    /// Data ahead of the stream is not acknowledged on its subflow until the stream has caught up.
-    pub coupled_acks: bool,
-    /// SYN retransmissions before giving up.
-    pub syn_retries: u32,
-    /// SYN retransmissions with MP_CAPABLE before it is left out (Linux `syn_retrans_before_tcp_fallback`).
-    pub syn_retries_with_mptcp: u32,
-    /// Timeouts in a row that kill a subflow (Linux `tcp_retries2`).
-    pub max_consecutive_rtos: u32,
-    /// The scheduler unless another is named.
-    pub scheduler: &'static str,
-    /// The reinjection policy unless another is named.
-    pub reinjection: &'static str,
-    /// The first-path policy unless another is named.
-    pub first_path: &'static str,
+settings! {
+    /// The knobs of one host's TCP. Each can be set alone; `false` of a scenario is `None` here.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Profile as |config| config.profile => {
+        /// The profile these values started from.
+        #[setting(none)]
+        pub name: &'static str = "linux",
+        /// The MSS option in bytes: 1460 in packets of 1500.
+        #[setting(
+            "mss",
+            Number(*Config::MSS.start() as i64, *Config::MSS.end() as i64),
+            in_unit("bytes"),
+            in_kernel(Kernel::Other("`advmss` of the routes"))
+        )]
+        /// Over IPv6 it is 20 less. A segment's payload is this minus the options that it carries.
+        pub mss: u16 = 1460,
+        /// Initial window in segments.
+        #[setting(
+            "initial-window", Number(0, ANY), in_unit("segments"), in_kernel(Kernel::Other("`initcwnd` of the routes"))
+        )]
+        /// RFC 6928: 10; RFC 3390: 3 at this MSS.
+        pub initial_window: u32 = 10,
+        /// Selective acknowledgments.
+        #[setting("sack", Flag, in_kernel(Kernel::Switch("net.ipv4.tcp_sack", 1)))]
+        /// RFC 2018.
+        pub sack: bool = true,
+        /// Timestamps.
+        #[setting("timestamps", Flag, in_kernel(Kernel::Switch("net.ipv4.tcp_timestamps", 1)))]
+        /// With PAWS (RFC 7323).
+        pub timestamps: bool = true,
+        /// Window scaling.
+        #[setting("window-scaling", Flag, in_kernel(Kernel::Switch("net.ipv4.tcp_window_scaling", 1)))]
+        /// RFC 7323 §2.
+        pub window_scaling: bool = true,
+        /// RACK loss detection.
+        #[setting("rack", Flag, in_kernel(Kernel::Switch("net.ipv4.tcp_recovery", 1)))]
+        /// By time (RFC 8985).
+        pub rack: bool = true,
+        /// Tail loss probes.
+        #[setting("tlp", Flag, in_kernel(Kernel::Switch("net.ipv4.tcp_early_retrans", 3)))]
+        /// RFC 8985 §7.
+        pub tlp: bool = true,
+        /// Early retransmit.
+        #[setting("early-retransmit", Flag)]
+        /// RFC 5827.
+        pub early_retransmit: bool = false,
+        /// Maximum delay of an ACK; or false.
+        #[setting("delayed-ack", TimeOrOff)]
+        /// Every second full segment is acknowledged at once (RFC 5681 §4.2); `None` acknowledges each.
+        pub delayed_ack: Option<Duration> = Some(Duration::from_millis(40)),
+        /// Number of segments at the start that are acknowledged at once.
+        #[setting("quick-acks", Number(0, ANY), in_unit("segments"))]
+        /// After idling as well.
+        pub quick_acks: u32 = 16,
+        /// Nagle's algorithm: short segments wait for an ACK.
+        #[setting("nagle", Flag)]
+        /// RFC 9293 §3.7.4.
+        pub nagle: bool = false,
+        /// Rule by which the retransmission timeout follows from the RTT.
+        #[setting(all of words::RTO_SETTINGS)]
+        pub rto: RtoRule = RtoRule::Linux { min_var: Duration::from_millis(200) },
+        /// Timeout before the first RTT sample.
+        #[setting("initial-rto", Time)]
+        /// RFC 6298 §2.1.
+        pub initial_rto: Duration = Duration::from_secs(1),
+        /// Maximum timeout.
+        #[setting("max-rto", Time, in_kernel(Kernel::Time("net.ipv4.tcp_rto_max_ms", Duration::from_millis(1))))]
+        pub max_rto: Duration = Duration::from_secs(120),
+        /// The congestion window shrinks in idle times.
+        #[setting("idle-restart", Flag, in_kernel(Kernel::Switch("net.ipv4.tcp_slow_start_after_idle", 1)))]
+        /// RFC 2861.
+        pub idle_restart: bool = true,
+        /// The congestion window grows only while it limits sending.
+        #[setting("cwnd-limited-check", Flag)]
+        /// RFC 7661 §4.1 in spirit, Linux `is_cwnd_limited`.
+        pub cwnd_limited_check: bool = true,
+        /// TCP Small Queues: maximum data waiting at the first hop, as a time at the pacing rate; or false.
+        #[setting("tsq", TimeOrOff)]
+        /// Needs a driver that reports departures ([`Config::reports_departures`](crate::Config::reports_departures)).
+        pub tsq: Option<Duration> = Some(Duration::from_millis(1)),
+        /// Minimum of the TCP Small Queues limit in full segments: 2, under linux-4.1 3, under linux-3.14 57.
+        #[setting("tsq-segments", Number(1, ANY), in_unit("segments"))]
+        pub tsq_segments: u32 = 2,
+        /// Growth of a receive buffer that tunes itself: proportional, under linux-4.1 and linux-3.14 stepwise.
+        #[setting("receive-tuning", Choice(RECEIVE_TUNING))]
+        pub receive_tuning: ReceiveTuning = ReceiveTuning::Proportional,
+        /// Share of the receive buffer that is offered as window, as Linux' tcp_adv_win_scale: 1 half of it, 2 three
+        /// quarters, -2 a quarter. All of it unless given, under linux-4.1 and linux-3.14 half.
+        #[setting("adv-win-scale", NumberOrOff(-31, 31))]
+        /// From a scale above zero all but the buffer shifted right by it, from others the buffer shifted right by the
+        /// negated scale.
+        pub adv_win_scale: Option<i8> = None,
+        /// Slow-start threshold of new subflows in segments, as remembered from earlier connections; none unless given.
+        #[setting("initial-ssthresh", NumberOrOff(2, ANY), in_unit("segments"))]
+        /// Linux keeps it per destination (`tcp_metrics`).
+        pub initial_ssthresh: Option<u32> = None,
+        /// A subflow begins with the slow-start threshold and the path's rate that an earlier subflow of its connection
+        /// left on its path (RFC 9040). False unless given.
+        #[setting("temporal-sharing", Flag)]
+        /// RFC 9040 §6; see `connection/history.rs`.
+        pub temporal_sharing: bool = false,
+        /// Early end of slow start: in CUBIC eighth, under linux-3.14 sixteenth, off under all but Linux; or plus-plus
+        /// in all.
+        #[setting("hystart", Choice(HYSTART))]
+        pub hystart: Option<HyStart> = Some(HyStart::Eighth),
+        /// Proportional rate reduction (RFC 6937): the window falls during a fast recovery rather than at its
+        /// beginning. True, false under all but Linux.
+        #[setting("prr", Flag)]
+        pub prr: bool = true,
+        /// Reduction of the window on a loss: standard, under mptcp-ns3 halve.
+        #[setting("loss-response", Choice(LOSS_RESPONSE))]
+        pub loss_response: LossResponse = LossResponse::Linux,
+        /// Without SACK, only a third duplicate ACK and a timeout retransmit, one segment each. False, under mptcp-ns3
+        /// true.
+        #[setting("single-repair", Flag)]
+        /// There is no NewReno then.
+        pub single_repair: bool = false,
+        /// A subflow acknowledges data only when all data before it in the stream has arrived. False, under mptcp-ns3
+        /// true.
+        #[setting("coupled-acks", Flag)]
+        pub coupled_acks: bool = false,
+        /// Number of times that a SYN is repeated.
+        #[setting("syn-retries", Number(0, ANY), in_kernel(Kernel::Number("net.ipv4.tcp_syn_retries")))]
+        pub syn_retries: u32 = 6,
+        /// Number of times that a SYN is repeated with MP_CAPABLE, before it is repeated without.
+        #[setting(
+            "syn-retries-with-mptcp",
+            Number(0, ANY),
+            in_kernel(Kernel::Number("net.mptcp.syn_retrans_before_tcp_fallback"))
+        )]
+        pub syn_retries_with_mptcp: u32 = 2,
+        /// Number of timeouts in a row that kill a subflow.
+        #[setting("max-consecutive-rtos", Number(0, ANY), in_kernel(Kernel::Number("net.ipv4.tcp_retries2")))]
+        pub max_consecutive_rtos: u32 = 15,
+        /// The scheduler unless another is named.
+        #[setting(none)]
+        pub scheduler: &'static str = "min-rtt",
+        /// The reinjection policy unless another is named.
+        #[setting(none)]
+        pub reinjection: &'static str = "opportunistic",
+        /// The first-path policy unless another is named.
+        #[setting(none)]
+        pub first_path: &'static str = "as-listed",
+    }
+
+    /// Linux 6.x: IW 10, SACK, RACK/TLP, HyStart, PRR, delayed ACK with quick-ACK, RTO at least SRTT + 200 ms.
+    pub fn linux() -> Self;
 }
 
 /// Rule by which a receive buffer that tunes itself grows (`connection/autotune.rs`).
@@ -151,46 +225,6 @@ impl Profile {
             reinjection: "insured",
             first_path: "raced",
             ..Profile::linux()
-        }
-    }
-
-    /// Linux 6.x: IW 10, SACK, RACK/TLP, HyStart, PRR, delayed ACK with quick-ACK, RTO at least SRTT + 200 ms.
-    pub fn linux() -> Self {
-        Profile {
-            name: "linux",
-            mss: 1460,
-            initial_window: 10,
-            sack: true,
-            timestamps: true,
-            window_scaling: true,
-            rack: true,
-            tlp: true,
-            early_retransmit: false,
-            delayed_ack: Some(Duration::from_millis(40)),
-            quick_acks: 16,
-            nagle: false,
-            rto: RtoRule::Linux { min_var: Duration::from_millis(200) },
-            initial_rto: Duration::from_secs(1),
-            max_rto: Duration::from_secs(120),
-            idle_restart: true,
-            cwnd_limited_check: true,
-            tsq: Some(Duration::from_millis(1)),
-            tsq_segments: 2,
-            receive_tuning: ReceiveTuning::Proportional,
-            adv_win_scale: None,
-            initial_ssthresh: None,
-            temporal_sharing: false,
-            hystart: Some(HyStart::Eighth),
-            prr: true,
-            loss_response: LossResponse::Linux,
-            single_repair: false,
-            coupled_acks: false,
-            syn_retries: 6,
-            syn_retries_with_mptcp: 2,
-            max_consecutive_rtos: 15,
-            scheduler: "min-rtt",
-            reinjection: "opportunistic",
-            first_path: "as-listed",
         }
     }
 

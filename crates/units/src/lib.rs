@@ -8,6 +8,7 @@
 //! - [`Key`], [`Token`] and [`Nonce`] belong to its handshakes, with the HMACs over them ([`join_hmac`]).
 //! - [`Seed`] gives each random element a [`Stream`] of its own; [`Entropy`] is for real networks.
 //! - [`statistic`] describes numbers once for all forms of output.
+//! - [`table`] joins the parts of a table that is a constant.
 //!
 //! The crate knows no packets, policies or clocks.
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ mod rate;
 mod seq;
 pub mod statistic;
 mod stream;
+pub mod table;
 mod text;
 mod time;
 mod window;

@@ -1,12 +1,12 @@
 //! The settings of an endpoint, each described once.
 //!
-//! A new setting is a field of [`Config`] or [`Profile`](crate::Profile) and a line of [`SETTINGS`]. Keys of scenario
-//! files and of `--set`, their JSON schema, the `host` statement of scripts, options of `anabranch serve`, `fetch` and
-//! `proxy`, the kernel's settings on a testbed and docs/settings.md follow from the line.
+//! A new setting is a field of [`Config`] or [`Profile`](crate::Profile), where meaning, name, accepted values and
+//! default stand together. Keys of scenario files and of `--set`, their JSON schema, the `host` statement of scripts,
+//! options of `anabranch serve`, `fetch` and `proxy`, the kernel's settings on a testbed and docs/settings.md follow
+//! from the field.
 
-mod table;
-
-pub use table::SETTINGS;
+pub(crate) mod declare;
+pub(crate) mod words;
 
 use crate::Config;
 use anabranch_units::{Bytes, Duration, quantity};
@@ -122,8 +122,15 @@ pub struct SettingError {
     pub accepted: String,
 }
 
+/// All settings but policies, which [`Policies`](crate::Policies) and their registries describe, and addresses; in the
+/// order in which they are applied.
+pub const SETTINGS: &[Setting] = Config::SETTINGS;
+
 /// The largest number of a field with 32 bits: no limit.
-const ANY: i64 = u32::MAX as i64;
+pub(crate) const ANY: i64 = u32::MAX as i64;
+
+/// The longest queue of handshakes, and the highest rate of resets.
+pub(crate) const MANY: i64 = 1 << 20;
 
 impl Setting {
     /// Creates a setting of all places but the kernel.
