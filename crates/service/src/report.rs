@@ -107,7 +107,7 @@ mod tests {
         (stats.data_acked, stats.reinjected, stats.blocked) = (7, 5, blocked);
         stats.fallback = Some(FallbackReason::SynAck);
         let mut counts = SubflowCounts::default();
-        (counts.segments_sent, counts.fast_recoveries) = (11, 2);
+        (counts.segments_sent, counts.fast_recoveries, counts.rtos) = (11, 2, 1);
         let subflow = SubflowStats {
             id: SubflowId(3),
             local: ([10, 0, 0, 1], 5000).into(),
@@ -116,9 +116,6 @@ mod tests {
             backup: false,
             srtt: None,
             cwnd: Bytes::new(14_000),
-            retransmitted: 0,
-            rtos: 1,
-            bytes_received: 0,
             counts,
         };
         ConnectionReport { stats, subflows: vec![subflow] }

@@ -1,12 +1,16 @@
 //! Descriptions of statistics: every output that shows one is made from its description.
 //!
-//! A table of descriptions stands beside the struct that holds the values. JSON, CSV, Parquet, tables, Prometheus, the
-//! checks of scripts and the metrics of studies iterate over such tables; none of them names a statistic itself.
+//! Each field of a struct that holds values has its description beside it ([`statistics!`](crate::statistics)), and the
+//! descriptions are a table. JSON, CSV, Parquet, tables, Prometheus, the checks of scripts and the metrics of studies
+//! iterate over such tables; none of them names a statistic itself.
 
-use crate::Duration;
+mod declare;
+
+use crate::{Bytes, Duration, Instant, SubflowId};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 /// A statistic that `S` holds in one of its fields.
 pub struct Statistic<S: 'static> {
@@ -24,7 +28,7 @@ pub struct Statistic<S: 'static> {
     pub heading: Option<&'static str>,
     column: Option<&'static str>,
     metric: Option<&'static str>,
-    source: Source<S>,
+    access: Access<S>,
 }
 
 /// The unit of a statistic.
@@ -99,15 +103,6 @@ pub enum Value {
     Counts(BTreeMap<Cow<'static, str>, u64>),
 }
 
-/// A field of `S` and how to read and change it. The macros [`count`](crate::count), [`span`](crate::span) and
-/// [`state`](crate::state) make one of the field's name.
-pub struct Source<S: 'static> {
-    /// The field, or its path from `S`.
-    pub field: &'static str,
-    /// Access to it.
-    pub access: Access<S>,
-}
-
 /// Access to a field of `S`.
 pub enum Access<S: 'static> {
     /// A whole number.
@@ -132,43 +127,20 @@ pub enum Access<S: 'static> {
 /// A change of one count by another.
 pub type Change = fn(&mut u64, u64);
 
-/// The [`Source`] of a whole number.
-#[macro_export]
-macro_rules! count {
-    ($($field:ident).+) => {
-        $crate::statistic::Source {
-            field: stringify!($($field).+),
-            access: $crate::statistic::Access::Count(|it| it.$($field).+, |it| &mut it.$($field).+),
-        }
-    };
-}
-
-/// The [`Source`] of a span of time.
-#[macro_export]
-macro_rules! span {
-    ($($field:ident).+) => {
-        $crate::statistic::Source {
-            field: stringify!($($field).+),
-            access: $crate::statistic::Access::Span(|it| it.$($field).+, |it| &mut it.$($field).+),
-        }
-    };
-}
-
-/// The [`Source`] of anything else: a field, and a function from it to a [`Value`].
-#[macro_export]
-macro_rules! state {
-    ($field:ident, $value:expr) => {
-        $crate::statistic::Source {
-            field: stringify!($field),
-            access: $crate::statistic::Access::State(|it| $value(&it.$field)),
-        }
-    };
+/// A state as a [`Value`].
+pub trait Shown {
+    /// Returns the value that outputs show.
+    fn shown(&self) -> Value;
 }
 
 impl<S> Statistic<S> {
+    /// A row without a meaning, which [`joined`](crate::table::joined) writes over.
+    #[doc(hidden)]
+    pub const FILLER: Self = Statistic::new("", Kind::State, Unit::None, "", Access::State(|_| Value::Absent));
+
     /// A statistic of the sender, with names that follow from its own.
-    pub const fn new(name: &'static str, kind: Kind, unit: Unit, about: &'static str, source: Source<S>) -> Self {
-        Statistic { name, about, unit, kind, end: End::Sender, heading: None, column: None, metric: None, source }
+    pub const fn new(name: &'static str, kind: Kind, unit: Unit, about: &'static str, access: Access<S>) -> Self {
+        Statistic { name, about, unit, kind, end: End::Sender, heading: None, column: None, metric: None, access }
     }
 
     /// The same of the receiver.
@@ -189,11 +161,6 @@ impl<S> Statistic<S> {
     /// The same with this name in Prometheus.
     pub const fn as_metric(self, metric: &'static str) -> Self {
         Statistic { metric: Some(metric), ..self }
-    }
-
-    /// Path of the field that holds it.
-    pub const fn field(&self) -> &'static str {
-        self.source.field
     }
 
     /// Name with underscores, for scripts.
@@ -234,7 +201,7 @@ impl<S> Statistic<S> {
 
     /// Label and prefix of its counts, if it is counts by name: `reason`, `fallback`.
     pub const fn counts(&self) -> Option<(&'static str, &'static str)> {
-        match self.source.access {
+        match self.access {
             Access::Counts { each, label, .. } => Some((label, each)),
             _ => None,
         }
@@ -242,7 +209,7 @@ impl<S> Statistic<S> {
 
     /// Its value in `owner`.
     pub fn value(&self, owner: &S) -> Value {
-        match self.source.access {
+        match self.access {
             Access::Count(get, _) => Value::Count(get(owner)),
             Access::Span(get, _) => Value::Span(get(owner)),
             Access::Counts { get, .. } => Value::Counts(get(owner)),
@@ -252,7 +219,7 @@ impl<S> Statistic<S> {
 
     /// Its value where there is nothing to merge.
     pub const fn zero(&self) -> Value {
-        match self.source.access {
+        match self.access {
             Access::Count(..) => Value::Count(0),
             Access::Span(..) => Value::Span(Duration::ZERO),
             Access::Counts { .. } => Value::Counts(BTreeMap::new()),
@@ -273,7 +240,7 @@ impl<S> Statistic<S> {
     }
 
     fn change(&self, now: &mut S, other: &S, count: Change, span: fn(&mut Duration, Duration)) {
-        match self.source.access {
+        match self.access {
             _ if self.kind != Kind::Counter => {}
             Access::Count(get, at) => count(at(now), get(other)),
             Access::Span(get, at) => span(at(now), get(other)),
@@ -291,14 +258,6 @@ impl<S> Clone for Statistic<S> {
 
 impl<S> Copy for Statistic<S> {}
 
-impl<S> Clone for Source<S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S> Copy for Source<S> {}
-
 impl<S> Clone for Access<S> {
     fn clone(&self) -> Self {
         *self
@@ -306,6 +265,36 @@ impl<S> Clone for Access<S> {
 }
 
 impl<S> Copy for Access<S> {}
+
+/// Implements [`Shown`] for a type, by a function from a reference.
+macro_rules! shown {
+    ($($type:ty: $value:expr;)+) => {$(
+        impl Shown for $type {
+            fn shown(&self) -> Value {
+                let value: fn(&Self) -> Value = $value;
+                value(self)
+            }
+        }
+    )+};
+}
+
+shown! {
+    bool: |flag| Value::Flag(*flag);
+    u32: |count| Value::Count(u64::from(*count));
+    u64: |count| Value::Count(*count);
+    Bytes: |bytes| Value::Count(bytes.get());
+    Duration: |span| Value::Span(*span);
+    Instant: |at| Value::Span(at.since(Instant::ZERO));
+    SubflowId: |id| Value::Count(u64::from(id.0));
+    SocketAddr: |address| Value::Word(Cow::Owned(address.to_string()));
+    &'static str: |word| Value::Word(Cow::Borrowed(word));
+}
+
+impl<T: Shown> Shown for Option<T> {
+    fn shown(&self) -> Value {
+        self.as_ref().map_or(Value::Absent, Shown::shown)
+    }
+}
 
 impl Value {
     /// Merges another value of a statistic of this kind into it.
@@ -374,26 +363,38 @@ mod seconds {
 mod tests {
     use super::*;
 
-    #[derive(Clone, Default)]
-    struct Owner {
-        sent: u64,
-        waited: Duration,
-        most: u64,
-        name: &'static str,
+    crate::statistics! {
+        /// Owner of values.
+        #[derive(Clone, Default)]
+        pub struct Owner as |it: Owner| it => {
+            /// Bytes sent.
+            #[statistic("bytes-sent", Counter, Bytes, "bytes sent")]
+            pub sent: u64,
+            /// Values in a struct of their own.
+            #[statistic(all of Levels::STATISTICS)]
+            pub levels: Levels,
+            /// Its name.
+            #[statistic("name", State, None, "its name")]
+            pub name: Option<&'static str>,
+        }
+    }
+
+    crate::statistics! {
+        /// Values within an owner.
+        #[derive(Clone, Default)]
+        pub struct Levels as |it: Owner| it.levels => {
+            /// Time waited.
+            #[statistic("wait", Counter, Seconds, "time waited")]
+            pub waited: Duration,
+            /// Most at once.
+            #[statistic("most", Peak, Segments, "most at once", of_receiver, in_column("peak"))]
+            pub most: u64,
+        }
     }
 
     type Of = Statistic<Owner>;
 
-    const TABLE: &[Of] = &[
-        Of::new("bytes-sent", Kind::Counter, Unit::Bytes, "bytes sent", crate::count!(sent)),
-        Of::new("wait", Kind::Counter, Unit::Seconds, "time waited", crate::span!(waited)),
-        Of::new("most", Kind::Peak, Unit::Segments, "most at once", crate::count!(most)).in_column("peak"),
-        Of::new("name", Kind::State, Unit::None, "its name", crate::state!(name, word)),
-    ];
-
-    fn word(name: &&'static str) -> Value {
-        Value::Word(Cow::Borrowed(name))
-    }
+    const TABLE: &[Of] = Owner::STATISTICS;
 
     #[test]
     fn names_follow_from_the_name_and_the_unit() {
@@ -405,8 +406,26 @@ mod tests {
     }
 
     #[test]
+    fn rows_stand_in_the_order_of_fields_with_what_their_attributes_say() {
+        let rows: Vec<_> = TABLE.iter().map(|it| (it.name, it.kind, it.unit, it.end, it.heading)).collect();
+        let expected = [
+            ("bytes-sent", Kind::Counter, Unit::Bytes, End::Sender, None),
+            ("wait", Kind::Counter, Unit::Seconds, End::Sender, None),
+            ("most", Kind::Peak, Unit::Segments, End::Receiver, None),
+            ("name", Kind::State, Unit::None, End::Sender, None),
+        ];
+        assert_eq!(rows, expected);
+        let owner = Owner { name: Some("a"), ..Owner::default() };
+        let name = |owner: &Owner| TABLE[3].value(owner);
+        assert_eq!((name(&owner), name(&Owner::default())), (Value::Word(Cow::Borrowed("a")), Value::Absent));
+    }
+
+    #[test]
     fn counters_add_up_peaks_do_not_and_states_are_nobody_elses() {
-        let owner = |sent, ms, most| Owner { sent, waited: Duration::from_millis(ms), most, name: "a" };
+        let owner = |sent, ms, most| {
+            let levels = Levels { waited: Duration::from_millis(ms), most };
+            Owner { sent, levels, name: Some("a") }
+        };
         let mut tally = Tally::new(TABLE);
         [owner(1, 10, 5), owner(2, 20, 3)].iter().for_each(|owner| tally.add(owner));
         let values: Vec<Value> = tally.iter().map(|(_, value)| value.clone()).collect();
@@ -415,6 +434,6 @@ mod tests {
 
         let (mut now, before) = (owner(5, 50, 9), owner(2, 20, 4));
         TABLE.iter().for_each(|statistic| statistic.subtract(&mut now, &before));
-        assert_eq!((now.sent, now.waited, now.most), (3, Duration::from_millis(30), 9));
+        assert_eq!((now.sent, now.levels.waited, now.levels.most), (3, Duration::from_millis(30), 9));
     }
 }

@@ -93,7 +93,7 @@ impl Sender {
 
     /// A loss was found by other means than a timeout.
     fn enter_recovery(&mut self, now: Instant, subflow: &mut Subflow, in_flight: Bytes) {
-        subflow.tx.counts.fast_recoveries += 1;
+        subflow.counts.fast_recoveries += 1;
         subflow.tx.retransmit_now = true;
         self.congestion.on_fast_retransmit(now, subflow.id, in_flight);
         self.scheduler.observe(now, &PolicyEvent::FastRetransmit { on: subflow.id });

@@ -160,8 +160,8 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         subflow.tx.last_sent = Some(now);
         if sent.len > 0 {
-            subflow.tx.counts.segments_sent += 1;
-            subflow.tx.counts.bytes_sent += u64::from(sent.len);
+            subflow.counts.segments_sent += 1;
+            subflow.counts.bytes_sent += u64::from(sent.len);
             subflow.tx.loss.on_sent(1);
             self.sender.congestion.on_sent(subflow.id, Bytes::new(u64::from(sent.len)));
         }

@@ -364,7 +364,7 @@ impl Connection {
             Ok(segment) => segment,
             Err(obstacle) => return obstacle,
         };
-        subflow.tx.counts.bytes_first_sent += length;
+        subflow.counts.bytes_first_sent += length;
         self.sender.restart_after_idle(now, subflow);
         assert!(skip.get() + length <= sendable, "new data stays inside the peer's window");
         let after = subflow.tx.in_flight() + Bytes::new(length);
@@ -440,7 +440,7 @@ impl Connection {
         }
         let ends_stream = self.sender.outgoing.fin_sent && self.sender.outgoing.fin == Some(start + length);
         let flags = if ends_stream { emit::DATA_FIN } else { 0 };
-        subflow.tx.counts.reinjected += length;
+        subflow.counts.reinjected += length;
         self.stats.reinjected += length;
         self.sender.restart_after_idle(now, subflow);
         let out = &mut self.sender.outgoing;

@@ -13,7 +13,7 @@ mod tx;
 use crate::deadline::Earliest;
 use crate::memory::Offer;
 use crate::recovery::Recovery;
-use crate::{Keepalive, Profile, SubflowStats};
+use crate::{Keepalive, Profile, SubflowCounts, SubflowStats};
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::receive_window::Usage;
 use anabranch_policy::{SubflowView, Truth};
@@ -87,6 +87,8 @@ pub(crate) struct Subflow {
     pub(crate) useful: bool,
     /// Lost without ever having been useful.
     pub(crate) in_vain: bool,
+    /// Counted here are those that no other part of the subflow counts ([`Subflow::stats`]).
+    pub(crate) counts: SubflowCounts,
     pub(crate) tx: Tx,
     pub(crate) rx: Rx,
     pub(crate) liveness: Liveness,
@@ -125,6 +127,7 @@ impl Subflow {
             confirmed: false,
             useful: false,
             in_vain: false,
+            counts: SubflowCounts::default(),
             tx: Tx::new(profile, &flow),
             rx: Rx::new(profile, receive_buffer),
             liveness: Liveness::new(),
@@ -285,10 +288,12 @@ impl Subflow {
             backup: self.backup(),
             srtt: self.tx.rtt.srtt(),
             cwnd: congestion.cwnd(self.id),
-            retransmitted: self.tx.recovery.retransmitted_segments(),
-            rtos: self.tx.recovery.rto_count(),
-            bytes_received: self.rx.bytes_received,
-            counts: self.tx.counts,
+            counts: SubflowCounts {
+                retransmitted: self.tx.recovery.retransmitted_segments(),
+                rtos: self.tx.recovery.rto_count(),
+                bytes_received: self.rx.bytes_received,
+                ..self.counts
+            },
         }
     }
 }

@@ -7,7 +7,6 @@ use crate::path_mtu::PathMtu;
 use crate::path_rate::PathRate;
 use crate::recovery::{self, Recovery};
 use crate::rtt::RttEstimator;
-use crate::stats::SubflowCounts;
 use anabranch_policy::Delivery;
 use anabranch_policy::congestion::RateSample;
 use anabranch_policy::forecast::LossEstimate;
@@ -61,7 +60,6 @@ pub(crate) struct Tx {
     pub(crate) packets_sent: u16,
     /// Offset added to the clock to form TSval (RFC 7323 §5.4).
     pub(crate) timestamp_offset: u32,
-    pub(crate) counts: SubflowCounts,
 }
 
 /// Three duplicate ACKs (RFC 5681 §3.2).
@@ -99,7 +97,6 @@ impl Tx {
             pacer: Pacer::default(),
             packets_sent: 0,
             timestamp_offset: 0,
-            counts: SubflowCounts::default(),
         }
     }
 
