@@ -1,4 +1,5 @@
-//! Citations lead somewhere: sections of RFCs, files of the repository, and links between documents with their anchors.
+//! Citations lead somewhere: sections of RFCs, files of the repository, links between documents with their anchors, and
+//! code that CONTRIBUTING.md quotes.
 
 use crate::common::markdown::{Document, root};
 use std::collections::{BTreeMap, BTreeSet};
@@ -193,6 +194,24 @@ fn links_of_documents_lead_somewhere() {
     }
     assert!(count > 100, "{count} links");
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Lines without their indentation.
+fn unindented(text: &str) -> String {
+    text.lines().map(|line| line.trim().to_owned() + "\n").collect()
+}
+
+#[test]
+fn the_code_that_contributing_quotes_stands_in_a_source() {
+    let all = repository();
+    let sources: Vec<String> =
+        all.iter().filter(|(path, _)| path.ends_with(".rs")).map(|(_, text)| unindented(text)).collect();
+    let blocks: Vec<&str> = all["CONTRIBUTING.md"].split("```rust\n").skip(1).collect();
+    assert!(blocks.len() > 3, "{} blocks", blocks.len());
+    for block in blocks {
+        let code = unindented(block.split_once("```").expect("a block ends").0);
+        assert!(sources.iter().any(|source| source.contains(&code)), "no source has this any more:\n{code}");
+    }
 }
 
 #[test]
