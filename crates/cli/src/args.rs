@@ -1,10 +1,8 @@
-//! The command line.
+//! The command line: the commands, and options that several of them share. The others stand beside the code that reads
+//! them, in the file of their command.
 
-use crate::completion::Names;
-use crate::failure::Failure;
-use crate::output;
+use crate::result_file::ResultFile;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use std::path::PathBuf;
 
 /// Multipath TCP, simulated exactly: run scenarios and compare schedulers.
 #[derive(Parser, Debug)]
@@ -35,9 +33,9 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run a scenario and print the results.
-    Run(RunArgs),
+    Run(crate::run::RunArgs),
     /// Run all schedulers over a scenario and rank them.
-    Compare(CompareArgs),
+    Compare(crate::compare::CompareArgs),
     /// Say why a scenario's transfers take as long as they do, and what would help.
     Why(crate::why::WhyArgs),
     /// Rank schedulers over drawn conditions, or search for those in which one loses most.
@@ -47,11 +45,11 @@ pub enum Command {
     /// Run the figures of the papers again and judge their statements.
     Study(crate::study::StudyArgs),
     /// Analyse a capture of MPTCP (pcap or pcapng, of any origin).
-    Inspect(InspectArgs),
+    Inspect(crate::inspect::InspectArgs),
     /// List policies, profiles, scenarios and studies.
-    List(ListArgs),
+    List(crate::list::ListArgs),
     /// Run conformance scripts: one endpoint against a peer whose every segment is written down.
-    Script(ScriptArgs),
+    Script(crate::script::ScriptArgs),
     /// Compare the simulator with real time and the real kernel.
     Calibrate(crate::calibrate::CalibrateArgs),
     /// Run a program behind a scenario's paths, in real time.
@@ -65,7 +63,7 @@ pub enum Command {
     /// Add MPTCP to programs without it: in front of a TCP service, or behind SOCKS5 and HTTP CONNECT.
     Proxy(crate::proxy::ProxyArgs),
     /// Print the JSON schema of scenario files, or of what a command writes.
-    Schema(SchemaArgs),
+    Schema(crate::schema::SchemaArgs),
     /// Print a completion script for a shell.
     Completions(crate::completion::CompletionsArgs),
     /// Write the manual pages of all commands.
@@ -92,10 +90,10 @@ pub struct Common {
     pub json: bool,
     /// Also write one row per run to this file.
     #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
+    pub csv: Option<ResultFile>,
     /// Also write an HTML page with diagrams to this file.
     #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
+    pub report: Option<ResultFile>,
 }
 
 /// Places and forms of the results of a campaign.
@@ -106,152 +104,13 @@ pub struct Results {
     pub json: bool,
     /// Also write one row per run to this file.
     #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
+    pub csv: Option<ResultFile>,
     /// Also write the rows as Apache Parquet, in one file.
     #[arg(long, value_name = "FILE")]
-    pub parquet: Option<PathBuf>,
+    pub parquet: Option<ResultFile>,
     /// Also write an HTML page with diagrams and all tables to this file.
     #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-}
-
-impl Results {
-    /// Refuses files that cannot be written, before anything is run.
-    pub fn check(&self) -> Result<(), Failure> {
-        let files = [("--csv", &self.csv), ("--parquet", &self.parquet), ("--report", &self.report)];
-        output::check(files.map(|(option, path)| (option, path.as_ref())))
-    }
-}
-
-/// Arguments of `run`.
-#[derive(ClapArgs, Debug)]
-#[command(after_help = "Examples:
-  anabranch run wlan-lte
-  anabranch run lossy --set host.scheduler=late --events events.jsonl
-  anabranch run my.toml --repeat 10 --csv runs.csv
-  anabranch run wlan-lte --report run.html
-  anabranch run path-failure --seed 7 --set host.scheduler=late --pcap captures")]
-pub struct RunArgs {
-    /// A scenario file, the name of a shipped scenario (`anabranch list scenarios`), or of a drawn one,
-    /// drawn/SEED/NUMBER (`anabranch rank`).
-    #[arg(add = Names::or_file(What::Scenarios))]
-    pub scenario: String,
-    /// Options shared with `compare`.
-    #[command(flatten)]
-    pub common: Common,
-    /// Write the events of every packet to this file, one JSON object per line.
-    #[arg(long, value_name = "FILE")]
-    pub events: Option<PathBuf>,
-    /// Write what each host sends and receives to DIR/client.pcapng, DIR/server.pcapng and so on, for Wireshark and
-    /// tshark; with --repeat to DIR/seed-N/. (For a row of a comparison: --seed and --set host.scheduler=NAME.)
-    #[arg(long, value_name = "DIR")]
-    pub pcap: Option<PathBuf>,
-}
-
-/// Arguments of `compare`.
-#[derive(ClapArgs, Debug)]
-#[command(after_help = "Examples:
-  anabranch compare
-  anabranch compare asymmetric-10-100 --schedulers min-rtt,blest,late --repeat 50
-  anabranch compare wlan-lte --schedulers ecf:beta=0.5,ecf,min-rtt
-  anabranch compare wlan-lte --repeat 1000 --out kept
-  anabranch compare wlan-lte --report comparison.html
-  anabranch compare --all --repeat 5 --json
-  anabranch compare wlan-lte --set 'path.lte.down=\"recording.down\"' --csv runs.csv")]
-pub struct CompareArgs {
-    /// A scenario file, or the name of a shipped scenario, or of a drawn one, drawn/SEED/NUMBER (`anabranch rank`).
-    #[arg(default_value = anabranch_scenario::shipped::DEFAULT, add = Names::or_file(What::Scenarios))]
-    pub scenario: String,
-    /// Options shared with `run`.
-    #[command(flatten)]
-    pub common: Common,
-    /// The schedulers to compare, with commas between, each with parameters behind a colon where they differ from the
-    /// defaults; all unless given.
-    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…", add = Names::joined(What::Schedulers))]
-    pub schedulers: Option<String>,
-    /// Keep every run in DIR/runs.jsonl, and reuse the runs that this build left there. A comparison that was killed
-    /// continues where it was.
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Compare every scheduler with every other, over all shipped scenarios.
-    #[arg(long, conflicts_with_all = ["scenario", "csv", "report"])]
-    pub all: bool,
-}
-
-impl CompareArgs {
-    /// Returns the schedulers that are named; an empty list means all.
-    pub fn schedulers(&self) -> Vec<String> {
-        self.schedulers.as_deref().map(anabranch_scenario::split_policies).unwrap_or_default()
-    }
-}
-
-/// Arguments of `script`.
-#[derive(ClapArgs, Debug)]
-#[command(after_help = "Examples:
-  anabranch script conformance/join/server.script
-  anabranch script conformance --json
-  anabranch script my.script && echo it holds
-
-The format is described in docs/scripts.md. Exit status 1: a script does not hold; 2: a script is not well written.")]
-pub struct ScriptArgs {
-    /// Scripts, or folders of *.script files.
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// Print JSON: for each script its result, and where, what was expected and what came if it does not hold.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Arguments of `inspect`.
-#[derive(ClapArgs, Debug)]
-#[command(after_help = "Examples:
-  anabranch inspect capture.pcapng
-  anabranch inspect wlan0.pcap lte0.pcap                one report over captures of the same time
-  anabranch inspect capture.pcapng --connection 2 --json
-  tcpdump -i any -w - tcp | anabranch inspect -
-
-Exit status 0: analysed, as far as it could be read. 2: a file is no capture, or there is no such connection.")]
-pub struct InspectArgs {
-    /// Captures of the same time, in pcap or pcapng, gzipped or not; `-` is standard input.
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// Show only this connection.
-    #[arg(long, value_name = "N")]
-    pub connection: Option<usize>,
-    /// Print JSON instead of tables.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Arguments of `list`.
-#[derive(ClapArgs, Debug)]
-#[command(after_help = "Examples:
-  anabranch list schedulers
-  anabranch list schedulers late
-  anabranch list congestion --json")]
-pub struct ListArgs {
-    /// Kind of entry to list.
-    pub what: What,
-    /// Show only the entry of this name, with its documentation.
-    #[arg(add = Names::of_list())]
-    pub name: Option<String>,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Arguments of `schema`.
-#[derive(ClapArgs, Debug)]
-#[command(after_help = "Examples:
-  anabranch schema > scenario.schema.json
-  anabranch schema leaderboard > leaderboard.schema.json
-  anabranch schema --list")]
-pub struct SchemaArgs {
-    /// Format of JSON that a command writes, the `format` of its document; that of scenario files unless given.
-    pub format: Option<String>,
-    /// List the formats with their versions and the commands that write them.
-    #[arg(long, conflicts_with = "format")]
-    pub list: bool,
+    pub report: Option<ResultFile>,
 }
 
 /// Kinds of entries.

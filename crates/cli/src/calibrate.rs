@@ -4,6 +4,7 @@ use crate::args::What;
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
+use crate::result_file::ResultFile;
 use anabranch_calibrate::{Case, Settings, calibrate, suite, witnesses};
 use anabranch_host::{Inside, Outcome, supervise};
 use anabranch_lab::format::CALIBRATION;
@@ -11,7 +12,6 @@ use anabranch_policy::Catalogue;
 use clap::Args;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
@@ -58,7 +58,7 @@ pub struct CalibrateArgs {
     pub json: bool,
     /// Write the JSON to a file as well.
     #[arg(long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    pub output: Option<ResultFile>,
 }
 
 /// Reads the scenarios, then calibrates in a process of its own, so that nothing stays behind.
@@ -74,7 +74,6 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &CalibrateArgs) -> Result<(), Failu
     };
     let cases = only(cases, args.only.as_deref())?;
     // Before the runs rather than after them.
-    output::check([("--output", args.output.as_ref())])?;
     let outcome = supervise(|inside| match end_on_signals(&inside) {
         Ok(()) => exit_code(catch_unwind(AssertUnwindSafe(|| calibrate_all(&cases, args)))),
         Err(error) => exit_code(Ok(Err(Failure::Failed(miette::miette!("cannot listen for signals: {error}"))))),

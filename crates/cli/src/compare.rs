@@ -1,6 +1,7 @@
 //! `anabranch compare`, over one scenario or all shipped ones.
 
-use crate::args::{Common, CompareArgs};
+use crate::args::{Common, What};
+use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::compare::Plan;
@@ -11,7 +12,46 @@ use anabranch_report::html::{self, Page};
 use anabranch_report::{Header, Sheet, comparison_rows};
 use anabranch_scenario::Scenario;
 use anabranch_scenario::shipped::SHIPPED;
+use clap::Args as ClapArgs;
+use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Arguments of `compare`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch compare
+  anabranch compare asymmetric-10-100 --schedulers min-rtt,blest,late --repeat 50
+  anabranch compare wlan-lte --schedulers ecf:beta=0.5,ecf,min-rtt
+  anabranch compare wlan-lte --repeat 1000 --out kept
+  anabranch compare wlan-lte --report comparison.html
+  anabranch compare --all --repeat 5 --json
+  anabranch compare wlan-lte --set 'path.lte.down=\"recording.down\"' --csv runs.csv")]
+pub struct CompareArgs {
+    /// A scenario file, or the name of a shipped scenario, or of a drawn one, drawn/SEED/NUMBER (`anabranch rank`).
+    #[arg(default_value = anabranch_scenario::shipped::DEFAULT, add = Names::or_file(What::Scenarios))]
+    pub scenario: String,
+    /// Options shared with `run`.
+    #[command(flatten)]
+    pub common: Common,
+    /// The schedulers to compare, with commas between, each with parameters behind a colon where they differ from the
+    /// defaults; all unless given.
+    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…", add = Names::joined(What::Schedulers))]
+    pub schedulers: Option<String>,
+    /// Keep every run in DIR/runs.jsonl, and reuse the runs that this build left there. A comparison that was killed
+    /// continues where it was.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Compare every scheduler with every other, over all shipped scenarios.
+    #[arg(long, conflicts_with_all = ["scenario", "csv", "report"])]
+    pub all: bool,
+}
+
+impl CompareArgs {
+    /// Returns the schedulers that are named; an empty list means all.
+    pub fn schedulers(&self) -> Vec<String> {
+        self.schedulers.as_deref().map(anabranch_scenario::split_policies).unwrap_or_default()
+    }
+}
 
 /// Runs all schedulers and the baselines, and ranks them.
 pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Failure> {
@@ -27,8 +67,6 @@ pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Fai
     let plan = Plan::new(scenario, &schedulers, seed, repeat)?;
     let header = header.comparing(plan.described());
     let scenario = plan.scenario.clone();
-    // Before the runs rather than after them.
-    output::check([("--csv", args.common.csv.as_ref()), ("--report", args.common.report.as_ref())])?;
     let journal = args.out.as_deref().map(output::journal).transpose()?;
     let missing = journal.as_ref().map_or(plan.len(), |journal| plan.missing(journal));
     let jobs = output::threads(args.common.jobs, missing);

@@ -32,6 +32,7 @@ mod output;
 mod path_memory;
 mod proxy;
 mod rank;
+mod result_file;
 mod run;
 mod schema;
 mod script;
@@ -46,7 +47,7 @@ mod wire_options;
 
 use anabranch_policy::Catalogue;
 use args::{Args, Command};
-use clap::{CommandFactory, FromArgMatches};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use failure::Failure;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,13 +58,14 @@ use std::sync::Arc;
 pub fn main_with(catalogue: Catalogue) -> ExitCode {
     let catalogue = Arc::new(catalogue);
     completion::complete_if_asked(&catalogue);
-    let args = arguments();
+    let (args, matches) = arguments();
     // A broken promise of the simulator is reported as a failed run, with the command that repeats it, and anything
     // else below; neither needs a trace of ours on top.
     std::panic::set_hook(Box::new(|_| {}));
     let work = || {
         // Undoes the loans of killed processes; without permission it does nothing.
         anabranch_host::addresses::clean_up();
+        result_file::check(&matches)?;
         dispatch(args.command, &catalogue)
     };
     match catch_unwind(AssertUnwindSafe(work)) {
@@ -79,14 +81,17 @@ pub fn main_with(catalogue: Catalogue) -> ExitCode {
     }
 }
 
-/// The arguments of the process. What does not parse ends the program here, as do `--help` and `--version`.
-fn arguments() -> Args {
+/// The arguments of the process, also as they were matched. What does not parse ends the program here, as do `--help`
+/// and `--version`.
+fn arguments() -> (Args, ArgMatches) {
     let mut command = Args::command();
     // The build is the digest of the whole program, so it is computed for `--version` only.
     if std::env::args_os().nth(1).is_some_and(|first| first == "--version" || first == "-V") {
         command = command.version(&*anabranch_lab::version_with_build().leak());
     }
-    Args::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+    let matches = command.get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    (args, matches)
 }
 
 fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! `anabranch list`: what a scenario can name, from the catalogue; and what one policy is, from its source.
 
-use crate::args::{ListArgs, What};
+use crate::args::What;
+use crate::completion::Names;
 use crate::failure::Failure;
 use crate::{documentation, output};
 use anabranch_engine::Profile;
@@ -13,9 +14,27 @@ use anabranch_scenario::Scenario;
 use anabranch_scenario::shipped::SHIPPED;
 use anabranch_study::study::Study;
 use anabranch_units::nearest;
+use clap::Args as ClapArgs;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use std::sync::Arc;
+
+/// Arguments of `list`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch list schedulers
+  anabranch list schedulers late
+  anabranch list congestion --json")]
+pub struct ListArgs {
+    /// Kind of entry to list.
+    pub what: What,
+    /// Show only the entry of this name, with its documentation.
+    #[arg(add = Names::of_list())]
+    pub name: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// One entry of a list.
 #[derive(Serialize, JsonSchema)]

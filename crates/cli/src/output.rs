@@ -32,7 +32,7 @@ pub fn width() -> usize {
 }
 
 /// Sees to it, before anything is run, that these files can be written. `files`: the option and what it names.
-pub fn check<'a>(files: impl IntoIterator<Item = (&'static str, Option<&'a PathBuf>)>) -> Result<(), Failure> {
+pub fn check<'a>(files: impl IntoIterator<Item = (&'a str, Option<&'a PathBuf>)>) -> Result<(), Failure> {
     let mut places: Vec<(&str, PathBuf)> = Vec::new();
     for (option, path) in files.into_iter().filter_map(|(option, path)| Some((option, path?))) {
         let place = place(path).map_err(|error| Failure::writing_to(path, &error))?;

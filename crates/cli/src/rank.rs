@@ -169,7 +169,6 @@ fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
         )));
     }
     // Before the runs rather than after them.
-    args.results.check()?;
     let store = args.out.as_deref().map(|directory| output::keep(directory, &league.manifest(&output::command_line())));
     let store = store.transpose()?;
     let jobs = output::threads(args.jobs, league.len() * league.schedulers().len());

@@ -1,16 +1,45 @@
 //! `anabranch run`.
 
-use crate::args::RunArgs;
+use crate::args::{Common, What};
+use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
+use crate::result_file::ResultFile;
 use anabranch_lab::format::PACKET_EVENTS;
 use anabranch_lab::{Keep, PacketEvent, Run, RunHead};
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
 use anabranch_report::{Header, Sheet, run_rows};
+use clap::Args as ClapArgs;
 use serde_json::json;
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Arguments of `run`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch run wlan-lte
+  anabranch run lossy --set host.scheduler=late --events events.jsonl
+  anabranch run my.toml --repeat 10 --csv runs.csv
+  anabranch run wlan-lte --report run.html
+  anabranch run path-failure --seed 7 --set host.scheduler=late --pcap captures")]
+pub struct RunArgs {
+    /// A scenario file, the name of a shipped scenario (`anabranch list scenarios`), or of a drawn one,
+    /// drawn/SEED/NUMBER (`anabranch rank`).
+    #[arg(add = Names::or_file(What::Scenarios))]
+    pub scenario: String,
+    /// Options shared with `compare`.
+    #[command(flatten)]
+    pub common: Common,
+    /// Write the events of every packet to this file, one JSON object per line.
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<ResultFile>,
+    /// Write what each host sends and receives to DIR/client.pcapng, DIR/server.pcapng and so on, for Wireshark and
+    /// tshark; with --repeat to DIR/seed-N/. (For a row of a comparison: --seed and --set host.scheduler=NAME.)
+    #[arg(long, value_name = "DIR")]
+    pub pcap: Option<PathBuf>,
+}
 
 /// Runs the scenario, once unless told otherwise.
 pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
@@ -18,11 +47,6 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
     output::mention_study(&args.scenario, &args.common.sets);
     let (seed, repeat) = (args.common.seed.unwrap_or(scenario.seed), args.common.repeat.unwrap_or(1));
     // Before the run rather than after it.
-    output::check([
-        ("--csv", args.common.csv.as_ref()),
-        ("--report", args.common.report.as_ref()),
-        ("--events", args.events.as_ref()),
-    ])?;
     args.pcap.as_deref().map_or(Ok(()), output::check_directory)?;
     let header = Header::new(&scenario, seed, repeat as usize);
     let keep = Keep {

@@ -1,6 +1,5 @@
 //! `anabranch schema`: JSON schemas of scenario files, of what `--json` prints, and of lines of events and logs.
 
-use crate::args::SchemaArgs;
 use crate::failure::Failure;
 use crate::{fetch, kernel, list, output, proxy, rank, script, serve, study, testbed};
 use anabranch_lab::format::{self, Document, Format, NoContents};
@@ -11,9 +10,24 @@ use anabranch_service::ConnectionEvent;
 use anabranch_study::study::StudyResult;
 use anabranch_study::sweep::{Manifest, Summary};
 use anabranch_units::nearest;
+use clap::Args as ClapArgs;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
+
+/// Arguments of `schema`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch schema > scenario.schema.json
+  anabranch schema leaderboard > leaderboard.schema.json
+  anabranch schema --list")]
+pub struct SchemaArgs {
+    /// Format of JSON that a command writes, the `format` of its document; that of scenario files unless given.
+    pub format: Option<String>,
+    /// List the formats with their versions and the commands that write them.
+    #[arg(long, conflicts_with = "format")]
+    pub list: bool,
+}
 
 /// Makes the schema of a format.
 type Made = fn(&Format) -> Value;

@@ -1,14 +1,31 @@
 //! `anabranch script`.
 
-use crate::args::ScriptArgs;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::format::SCRIPTS;
 use anabranch_script::{Passed, ScriptError, run_file};
+use clap::Args as ClapArgs;
 use miette::Report;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+
+/// Arguments of `script`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  anabranch script conformance/join/server.script
+  anabranch script conformance --json
+  anabranch script my.script && echo it holds
+
+The format is described in docs/scripts.md. Exit status 1: a script does not hold; 2: a script is not well written.")]
+pub struct ScriptArgs {
+    /// Scripts, or folders of *.script files.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Print JSON: for each script its result, and where, what was expected and what came if it does not hold.
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Runs every script and says of each whether it holds.
 pub fn script(args: &ScriptArgs) -> Result<(), Failure> {

@@ -4,6 +4,7 @@ use crate::args::What;
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
+use crate::result_file::ResultFile;
 use anabranch_lab::Journal;
 use anabranch_lab::format::{STUDIES, STUDY, STUDY_LIST};
 use anabranch_policy::Catalogue;
@@ -64,10 +65,10 @@ pub struct StudyArgs {
     pub json: bool,
     /// Write one page with figures, verdicts and scenarios to this file.
     #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
+    pub report: Option<ResultFile>,
     /// Write the table of all statements, with the attempts where one fails, to this Markdown file.
     #[arg(long, value_name = "FILE")]
-    pub reproduction: Option<PathBuf>,
+    pub reproduction: Option<ResultFile>,
 }
 
 /// Runs studies, or lists them.
@@ -79,7 +80,6 @@ pub fn study(catalogue: &Arc<Catalogue>, args: &StudyArgs) -> Result<(), Failure
     // All are read before the first runs: what is wrong shows at once.
     let prepared = studies.into_iter().map(|study| Prepared::new(study, catalogue)).collect::<Result<Vec<_>, _>>()?;
     // Before the runs rather than after them.
-    output::check([("--report", args.report.as_ref()), ("--reproduction", args.reproduction.as_ref())])?;
     let journal = output::journal(&args.out)?;
 
     let missing = prepared.iter().map(|study| study.missing(&journal)).sum();

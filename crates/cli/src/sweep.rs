@@ -3,6 +3,7 @@
 use crate::args::Results;
 use crate::failure::Failure;
 use crate::output;
+use crate::result_file::ResultFile;
 use anabranch_lab::format::SWEEP;
 use anabranch_policy::Catalogue;
 use anabranch_report::Rows;
@@ -69,7 +70,6 @@ pub fn sweep(catalogue: &Arc<Catalogue>, args: &SweepArgs) -> Result<(), Failure
     if args.schema {
         return output::print(&format!("{}\n", anabranch_study::sweep::schema()));
     }
-    args.results.check()?;
     if let Some(directory) = &args.summary {
         let (store, manifest) = Store::existing(directory).map_err(|error| unless_near(directory, error))?;
         return show(&store, &manifest, args);
@@ -135,7 +135,7 @@ fn show(store: &Store, manifest: &Manifest, args: &SweepArgs) -> Result<(), Fail
         return Err(broken(error));
     }
     let (csv, parquet) = rows.finish().map_err(broken)?;
-    let write = |path: &Option<PathBuf>, file: Option<File>| match (path, file) {
+    let write = |path: &Option<ResultFile>, file: Option<File>| match (path, file) {
         (Some(path), Some(file)) => output::write_from(path, file),
         _ => Ok(()),
     };

@@ -10,6 +10,7 @@ use crate::args::What;
 use crate::completion::Names;
 use crate::failure::{Failure, TESTBED_FAILED};
 use crate::output;
+use crate::result_file::ResultFile;
 use anabranch_host::emulator::{CaptureOptions, Options as EmulatorOptions};
 use anabranch_host::testbed::{
     Backend, KernelCounters, NOTIFY_SOCKET, Program, ProgramError, Readied, Readiness, Testbed, TestbedError,
@@ -78,7 +79,7 @@ pub struct TestbedArgs {
     pub seed: Option<u64>,
     /// Also write the results to this file.
     #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    pub json: Option<ResultFile>,
     /// Capture both ends of every path in DIR/client.pcapng and DIR/server.pcapng.
     #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
@@ -119,7 +120,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub fn testbed(catalogue: &Arc<Catalogue>, args: &TestbedArgs) -> Result<(), Failure> {
     let scenario = anabranch_study::load(catalogue, &args.scenario, &args.sets)?;
     // Before the run rather than after it.
-    output::check([("--json", args.json.as_ref())])?;
     args.pcap.as_deref().map_or(Ok(()), output::check_directory)?;
     let outcome = supervise(|inside| {
         let result = catch_unwind(AssertUnwindSafe(|| run(&scenario, args, inside)));

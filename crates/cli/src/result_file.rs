@@ -1,0 +1,41 @@
+//! Files of results that options name.
+
+use crate::failure::Failure;
+use crate::output;
+use clap::ArgMatches;
+use std::ffi::OsString;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+/// A file to write results to.
+///
+/// An option of this type is checked before its command begins ([`check`]): the file can be written, and no other
+/// option names it as well.
+#[derive(Clone, Debug)]
+pub struct ResultFile(PathBuf);
+
+impl From<OsString> for ResultFile {
+    fn from(path: OsString) -> Self {
+        ResultFile(path.into())
+    }
+}
+
+impl Deref for ResultFile {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+/// Refuses files of results that cannot be written, of the options in `matches` and of its subcommand.
+pub fn check(matches: &ArgMatches) -> Result<(), Failure> {
+    let mut files = Vec::new();
+    for id in matches.ids() {
+        // Identifiers of groups are among them, and options of other types.
+        let Ok(Some(named)) = matches.try_get_many::<ResultFile>(id.as_str()) else { continue };
+        files.extend(named.map(|file| (format!("--{id}"), &file.0)));
+    }
+    output::check(files.iter().map(|(option, path)| (option.as_str(), Some(*path))))?;
+    matches.subcommand().map_or(Ok(()), |(_, matches)| check(matches))
+}
