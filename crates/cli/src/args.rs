@@ -14,8 +14,8 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
   anabranch compare                                   which scheduler is best over Wi-Fi and LTE?
   anabranch compare my.toml --schedulers min-rtt,late --report my.html
   anabranch run path-failure --pcap captures          one run, for Wireshark
-  anabranch why wlan-lte                              where its time goes, and what would help
-  anabranch list schedulers late                      what it does, and where it differs from its paper
+  anabranch why wlan-lte                              where the time goes, and which change would help
+  anabranch list schedulers late                      its algorithm, and where it differs from the paper
   anabranch study late/fig10                          a figure of a paper, with a verdict on each statement
   anabranch testbed wlan-lte --server 'mptcpize run iperf3 -s' -- mptcpize run iperf3 -c server
   sudo anabranch proxy --listen 10.78.0.1:80 --to 127.0.0.1:8080
@@ -36,7 +36,7 @@ pub enum Command {
     Run(crate::run::RunArgs),
     /// Run all schedulers over a scenario and rank them.
     Compare(crate::compare::CompareArgs),
-    /// Say why a scenario's transfers take as long as they do, and what would help.
+    /// Explain the time that a scenario's or capture's transfers take, and which change would help.
     Why(crate::why::WhyArgs),
     /// Rank schedulers over drawn conditions, or search for those in which one loses most.
     Rank(crate::rank::RankArgs),
@@ -54,7 +54,7 @@ pub enum Command {
     Calibrate(crate::calibrate::CalibrateArgs),
     /// Run a program behind a scenario's paths, in real time.
     Testbed(crate::testbed::TestbedArgs),
-    /// Load congestion controls of ours into the stock Linux kernel.
+    /// Load Anabranch's congestion controls into the stock Linux kernel.
     Kernel(crate::kernel::KernelArgs),
     /// Serve files and test data over MPTCP, from an engine on a TUN device.
     Serve(crate::serve::ServeArgs),
@@ -130,10 +130,10 @@ pub enum What {
     FirstPaths,
     /// Middleboxes that a path can have.
     Middleboxes,
-    /// The stacks a host can resemble.
+    /// Profiles: the TCP stacks that a host can resemble.
     Profiles,
-    /// The scenarios in this program.
+    /// Scenarios that this program contains.
     Scenarios,
-    /// The figures of papers that can be run again; see `anabranch study`.
+    /// Studies: figures of papers that can be run again; see `anabranch study`.
     Studies,
 }

@@ -35,7 +35,7 @@ pub struct CalibrateArgs {
     /// Override a value of the scenarios, as in `run`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// The suite with one size per network, and three runs unless told otherwise.
+    /// Run the suite with one size per network, and three runs unless --repeat says otherwise.
     #[arg(long)]
     pub quick: bool,
     /// Run networks of the papers instead of the suite, each with the claim that the kernel can witness there.
@@ -142,7 +142,7 @@ fn only(cases: Vec<Case>, text: Option<&str>) -> Result<Vec<Case>, Failure> {
     if kept.is_empty() {
         let names: Vec<_> = others.iter().map(|case| format!("`{}`", case.name)).collect();
         let help = format!("accepted: part of one of {}", names.join(", "));
-        return Err(Failure::Refused(miette::miette!(help = help, "--only `{text}` leaves no case")));
+        return Err(Failure::Refused(miette::miette!(help = help, "--only `{text}` matches no case")));
     }
     Ok(kept)
 }

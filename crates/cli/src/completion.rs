@@ -28,7 +28,7 @@ const VARIABLE: &str = "ANABRANCH_COMPLETE";
 
 The script calls this program for each completion and belongs to its version.")]
 pub struct CompletionsArgs {
-    /// The shell.
+    /// Shell to complete in.
     pub shell: Shell,
 }
 

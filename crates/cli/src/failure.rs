@@ -121,7 +121,7 @@ fn remedy(path: &Path, error: &io::Error) -> Option<String> {
             let file = path.ancestors().find(|part| part.is_file())?;
             format!("`{}` is a file, no folder: name another place", file.display())
         }
-        ErrorKind::IsADirectory => "this is a folder: name the file in it as well".to_owned(),
+        ErrorKind::IsADirectory => "this is a folder: add the name of a file in it".to_owned(),
         ErrorKind::PermissionDenied => "name a place that you may write to".to_owned(),
         ErrorKind::ReadOnlyFilesystem => "name a place on a file system that can be written to".to_owned(),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {

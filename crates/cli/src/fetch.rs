@@ -36,17 +36,17 @@ use std::sync::Arc;
   sudo anabranch fetch http://10.78.0.1/discard --upload-bytes 64MiB --from 10.78.1.2,10.78.2.2 --json
   sudo anabranch fetch tcp://10.78.0.1:19 --from 10.78.1.2 --output - | wc -c
 
-http://HOST[:PORT]/PATH, or tcp://HOST:PORT for whatever comes there. See docs/wire.md.
+http://HOST[:PORT]/PATH, or tcp://HOST:PORT for a plain stream of bytes. See docs/wire.md.
 
 Exit status 0: complete. 1: the device failed, or the output could not be written. 2: the command line is \
-refused. 3: no connection. 4: it broke off, stalled or took too long. 5: the server answered with an error. 6: what \
-came is no valid reply. 130: interrupted. A file appears under its name only when all of it is there.")]
+refused. 3: no connection. 4: the transfer broke off, stalled or took too long. 5: the server answered with an error. \
+6: the reply is not valid HTTP. 130: interrupted. A file appears under its name only when it is complete.")]
 pub struct FetchArgs {
     /// URL to fetch.
     pub url: String,
     /// The engine's addresses, with commas between: the connection is opened from the first that fits, or where
-    /// --first-path has it begin, and joined from the others. Those that the machine has itself are borrowed for as
-    /// long as it takes.
+    /// --first-path has it begin, and joined from the others. Those that the machine has itself are borrowed until the
+    /// transfer ends.
     #[arg(long, value_name = "ADDR,…", value_delimiter = ',')]
     pub from: Vec<IpAddr>,
     /// Write the body to this file; `-` is standard output. Without it, to a new file named after the last part of the
@@ -56,22 +56,22 @@ pub struct FetchArgs {
     /// Request only these bytes, such as 0-499, 500- or -500.
     #[arg(long, value_name = "RANGE", value_parser = range, conflicts_with_all = ["upload", "upload_bytes"])]
     pub range: Option<String>,
-    /// Send this file (PUT); the answer goes to --output, or nowhere.
+    /// Send this file (PUT). The answer goes to --output, or is discarded.
     #[arg(long, value_name = "FILE", conflicts_with = "upload_bytes")]
     pub upload: Option<PathBuf>,
     /// Send N bytes of a test pattern (PUT).
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub upload_bytes: Option<Bytes>,
-    /// Number of redirects to follow.
+    /// Maximum number of redirects to follow.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub max_redirects: u32,
     /// Longest time for a connection to open.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = span)]
     pub connect_timeout: Duration,
-    /// Give up when no data came for this long.
+    /// Give up if no data arrives for this long.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = span)]
     pub stall_timeout: Duration,
-    /// Give up when the whole takes longer than this.
+    /// Give up if the whole transfer takes longer than this.
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub max_time: Option<Duration>,
     /// Print the result as JSON, also if it is a failure.
@@ -208,7 +208,7 @@ impl Errand<'_> {
     }
 
     fn exchange(&mut self, target: &Target, remote: SocketAddr) -> Result<Outcome, Failure> {
-        let broke = |error| Failure::Failed(miette!("the engine broke off: {error}"));
+        let broke = |error| Failure::Failed(miette!("the engine stopped: {error}"));
         let (pending, sink) = self.destination.open()?;
         self.pending = Some(pending);
         let local = self.from.iter().find(|ip| ip.is_ipv4() == remote.is_ipv4());

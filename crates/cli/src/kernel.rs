@@ -16,7 +16,7 @@ use std::thread;
 /// Arguments of `kernel`.
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "Examples:
-  anabranch kernel list                          what this kernel can do, and what stands in the way of the rest
+  anabranch kernel list                          the features of this kernel, and what the missing ones need
   sudo anabranch kernel load lia --pin           registers `ab_lia`, until `kernel unload lia` or the next boot
   iperf3 -c server -C ab_lia                     a program that chooses it
   sudo sysctl net.ipv4.tcp_congestion_control=ab_lia
@@ -153,10 +153,13 @@ fn find(name: &str) -> Result<&'static Algorithm, Failure> {
         let names = ALGORITHMS.iter().map(|algorithm| algorithm.name);
         let list: Vec<&str> = names.clone().collect();
         let help = match nearest(name, names) {
-            Some(near) => format!("did you mean `{near}`? There are {}", list.join(", ")),
-            None => format!("there are {}", list.join(", ")),
+            Some(near) => format!("did you mean `{near}`? accepted: {}", list.join(", ")),
+            None => format!("accepted: {}", list.join(", ")),
         };
-        Failure::Refused(miette::miette!(help = help, "there is no congestion control `{name}` for the kernel"))
+        Failure::Refused(miette::miette!(
+            help = help,
+            "there is no congestion control `{name}` to load into the kernel"
+        ))
     })
 }
 

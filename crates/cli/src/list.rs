@@ -117,8 +117,8 @@ fn without_documentation(items: Vec<Item>) -> Vec<Item> {
 fn unknown(name: &str, items: &[Item]) -> Failure {
     let names: Vec<&str> = items.iter().map(|item| item.name.as_str()).collect();
     let near = nearest(name, names.iter().copied()).map_or(String::new(), |near| format!("did you mean `{near}`? "));
-    let help = format!("{near}there are: {}", names.join(", "));
-    Failure::Refused(miette::miette!(help = help, "there is nothing called `{name}` in this list"))
+    let help = format!("{near}accepted: {}", names.join(", "));
+    Failure::Refused(miette::miette!(help = help, "this list has no entry `{name}`"))
 }
 
 /// Each entry by name, with its line, its paper and its parameters beside and below.

@@ -79,7 +79,9 @@ pub fn keep(directory: &Path, manifest: &Manifest) -> Result<Store, Failure> {
     check_directory(directory)?;
     match anabranch_lab::build() {
         // Runs of another build would be taken for ours.
-        UNKNOWN_BUILD => Err(Failure::Failed(miette::miette!("cannot read this program itself"))),
+        UNKNOWN_BUILD => Err(Failure::Failed(miette::miette!(
+            "cannot read the file of this program, whose digest marks the runs that are kept"
+        ))),
         _ => Store::open(directory, manifest).map_err(Failure::store),
     }
 }
@@ -89,7 +91,9 @@ pub fn journal(directory: &Path) -> Result<Journal, Failure> {
     check_directory(directory)?;
     match anabranch_lab::build() {
         // Runs of another build would be taken for ours.
-        UNKNOWN_BUILD => Err(Failure::Failed(miette::miette!("cannot read this program itself"))),
+        UNKNOWN_BUILD => Err(Failure::Failed(miette::miette!(
+            "cannot read the file of this program, whose digest marks the runs that are kept"
+        ))),
         build => Journal::open(&directory.join("runs.jsonl"), &format!("{VERSION} {build}")).map_err(Failure::journal),
     }
 }

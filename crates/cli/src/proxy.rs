@@ -34,7 +34,7 @@ to you. One that the machine has is borrowed: only TCP to the engine's ports is 
 proxy ends. The first SIGTERM or SIGINT lets running connections finish, the second ends at once. SIGHUP reads \
 --settings and --users again and looks the name of --to up again. See docs/proxy.md.
 
---socks off the loopback interface takes --users or --allow: it would serve everybody otherwise. Its clients are not \
+--socks off the loopback interface takes --users or --allow: it would serve any client otherwise. Its clients are not \
 connected to link-local and metadata addresses or to this machine's own unless --to-allow names them.
 
 Exit status 0: asked to end. 1: the device failed, or a permission is missing. 2: the command line is refused.")]
@@ -155,7 +155,7 @@ impl ProxyArgs {
                 to_port: *to_port,
                 proxy_protocol: self.proxy_protocol,
             },
-            _ => return Err(Failure::Refused(miette::miette!("--listen takes --to HOST:PORT with it"))),
+            _ => return Err(Failure::Refused(miette::miette!("--listen needs --to HOST:PORT, the service behind it"))),
         };
         let Tunable { limits, timeouts, .. } = *tunable;
         Ok(Settings { direction, metrics: self.metrics, device: None, limits, timeouts })
@@ -192,7 +192,7 @@ impl ProxyArgs {
 /// Runs until it is asked to end.
 pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure> {
     if args.memory.file.is_some() && args.socks.is_none() {
-        let help = "with --listen it opens no connections, and has no use for what is known of their paths";
+        let help = "with --listen the proxy opens no MPTCP connections, which is what the memory is for";
         return Err(Failure::Refused(miette::miette!(help = help, "--path-memory goes with --socks")));
     }
     let memory = args.memory.read()?;
@@ -220,7 +220,7 @@ pub fn proxy(catalogue: &Arc<Catalogue>, args: &ProxyArgs) -> Result<(), Failure
     raise_open_files();
     // Returning borrowed addresses needs the same capability as borrowing them.
     let keep = if ready.borrowed.is_some() { Keep::NetAdmin } else { Keep::Nothing };
-    let broke = |error| Failure::Failed(miette::miette!("the proxy broke off: {error}"));
+    let broke = |error| Failure::Failed(miette::miette!("the proxy stopped: {error}"));
     drop_privileges(keep).map_err(broke)?;
     let mut driver = ready.driver;
     if let Some(memory) = &memory {

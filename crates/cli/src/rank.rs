@@ -41,14 +41,14 @@ pub struct RankArgs {
     #[arg(long, value_name = "N", conflicts_with = "frozen",
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub count: Option<u32>,
-    /// A set of conditions that stays as it is, with 20 seeds in each: 2026 has 1,000.
+    /// Rank over a set of conditions that never changes, with 20 seeds each: 2026 has 1,000 conditions.
     #[arg(long, value_name = "SET", value_parser = clap::builder::PossibleValuesParser::new(["2026"]))]
     pub frozen: Option<String>,
     /// The schedulers to rank, with commas between, each with parameters behind a colon where they differ from the
-    /// defaults; all unless given. With --against: the schedulers of which the best should beat it.
+    /// defaults; all unless given. With --against: the schedulers to compare it with.
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…", add = Names::joined(What::Schedulers))]
     pub schedulers: Option<String>,
-    /// Seeds in each condition in which they make a difference; 4 unless given.
+    /// Number of seeds for each condition in which the seed makes a difference; 4 unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: Option<u32>,
     /// Override a value of every condition: a dotted key, `=`, and TOML (`host.reinjection="tail"`).
@@ -63,7 +63,7 @@ pub struct RankArgs {
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub results: Results,
-    /// List the worst conditions of this scheduler; those of the first unless given.
+    /// List the worst conditions of this scheduler; of the one that ranks first unless given.
     #[arg(long, value_name = "NAME", add = Names::one(What::Schedulers))]
     pub worst: Option<String>,
     /// Print condition N as a scenario and run nothing.
@@ -78,11 +78,11 @@ pub struct RankArgs {
     #[arg(long, value_name = "NAME", add = Names::one(What::Schedulers),
         conflicts_with_all = ["frozen", "count", "csv", "parquet", "report", "worst"])]
     pub against: Option<String>,
-    /// About how many conditions are tried, a third of them drawn; 400 unless given. A search tries whole populations,
-    /// and one at least.
+    /// Approximate number of conditions to try, a third of them drawn; 400 unless given. A search tries whole
+    /// populations, at least one.
     #[arg(long, value_name = "N", requires = "against", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub tries: Option<u32>,
-    /// Conditions that the search is to find, each from a start of its own; 3 unless given.
+    /// Number of conditions to find, each by a search of its own; 3 unless given.
     #[arg(long, value_name = "N", requires = "against", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub find: Option<u32>,
 }
@@ -99,10 +99,10 @@ pub fn rank(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> 
         return match args.runs_something() {
             None => write(&conditions(args), directory),
             Some(option) => {
-                let help = "accepted: without it, or with --against, of which it writes what is found";
+                let help = "accepted: --write alone, or with --against, whose findings it then writes";
                 Err(Failure::Refused(miette::miette!(
                     help = help,
-                    "--write runs no condition, and {option} needs runs"
+                    "--write only writes conditions, and {option} needs runs"
                 )))
             }
         };
@@ -163,10 +163,7 @@ fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
     if let Some(name) = args.worst.as_ref().filter(|name| league.schedulers().iter().all(|it| it.name != **name)) {
         let names: Vec<&str> = league.schedulers().iter().map(|it| it.name.as_str()).collect();
         let help = format!("accepted: {}", names.join(", "));
-        return Err(Failure::Refused(miette::miette!(
-            help = help,
-            "--worst {name}: it is not among those that are ranked"
-        )));
+        return Err(Failure::Refused(miette::miette!(help = help, "--worst {name}: this scheduler is not ranked")));
     }
     // Before the runs rather than after them.
     let store = args.out.as_deref().map(|directory| output::keep(directory, &league.manifest(&output::command_line())));

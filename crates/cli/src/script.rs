@@ -35,8 +35,8 @@ pub fn script(args: &ScriptArgs) -> Result<(), Failure> {
     }
     if files.is_empty() {
         return Err(Failure::Refused(miette::miette!(
-            help = "name a FILE.script, or a folder that holds some",
-            "there is no script in the files and folders named"
+            help = "name a FILE.script, or a folder with such files",
+            "the files and folders named hold no script"
         )));
     }
     let results: Vec<_> = files.iter().map(|path| (path, run_file(path))).collect();

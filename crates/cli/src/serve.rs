@@ -43,7 +43,7 @@ pub struct ServeArgs {
     /// Serve HTTP/1.1 on this port.
     #[arg(long, value_name = "PORT", value_parser = port())]
     pub http: Vec<u16>,
-    /// Serve the files below this directory over HTTP. What a symbolic link leads to outside is not served.
+    /// Serve the files below this directory over HTTP. A symbolic link that leads outside is not followed.
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// Discard all data on this port.
@@ -113,7 +113,9 @@ impl ServeArgs {
         let mut services = BTreeMap::new();
         for (port, service) in all {
             if services.insert(port, service).is_some() {
-                return Err(Failure::Refused(miette::miette!("port {port} is given to two services")));
+                return Err(Failure::Refused(miette::miette!(
+                    "port {port} is given to two services; accepted: one service for each port"
+                )));
             }
         }
         Ok(services)
@@ -129,7 +131,7 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let caught = Caught::new().map_err(|error| Failure::Failed(miette::miette!("cannot catch signals: {error}")))?;
     let ready = prepare(&args.wire, config, &listen, Diverted::Listening(services.keys().copied().collect()))?;
     let (driver, _borrowed) = (ready.driver, ready.borrowed);
-    let broke = |error| Failure::Failed(miette::miette!("the engine broke off: {error}"));
+    let broke = |error| Failure::Failed(miette::miette!("the engine stopped: {error}"));
 
     let said: Vec<String> = services.iter().map(|(port, service)| described(&listen, *port, service)).collect();
     let limits = ServerLimits { connections: args.max_connections, idle: args.idle, grace: args.grace };

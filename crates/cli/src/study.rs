@@ -29,8 +29,8 @@ use std::sync::Arc;
   anabranch study my-study.toml --out results --jobs 4
 
 Results lie in the directory of --out: runs.jsonl, the journal of all runs, and for each study NAME.json (figures and \
-verdicts), NAME.csv and NAME.parquet (one row per run). A study that is called again takes from the journal what it \
-has, also after it was killed; figures that need the same runs share them.")]
+verdicts), NAME.csv and NAME.parquet (one row per run). A study that runs again takes from the journal the runs \
+that it has, also after it was killed; figures that need the same runs share them.")]
 pub struct StudyArgs {
     /// Studies by name (`anabranch study --list`), or study files.
     #[arg(value_name = "NAME", required_unless_present_any = ["list", "paper", "all"],
@@ -51,7 +51,7 @@ pub struct StudyArgs {
     /// Number of repetitions, in place of the study's own.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repeat: Option<u32>,
-    /// For each statement that fails, look for the fewest other assumptions of the study under which it is reproduced.
+    /// For each statement that fails, search for the fewest changes of assumptions under which it is reproduced.
     #[arg(long)]
     pub sensitivity: bool,
     /// Directory of the results.
@@ -197,7 +197,7 @@ fn chosen(args: &StudyArgs) -> Result<Vec<Study>, Failure> {
                 let (a, b) = (&other.name, &study.name);
                 return Err(Failure::Refused(miette::miette!(
                     help = help,
-                    "results of {a} and {b} would lie in the same files"
+                    "{a} and {b} would write their results to the same files"
                 )));
             }
         }

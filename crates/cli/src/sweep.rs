@@ -26,10 +26,10 @@ use std::sync::Arc;
   anabranch sweep sweeps/lte-rate.toml --out results --until 2%
   anabranch sweep --summary results --csv runs.csv
 
-The file and the directory are described in docs/sweeps.md. Exit status 0: all runs are through. 1: runs broke, which \
-are rows all the same, or results cannot be written. 2: the file or the directory is refused.")]
+The file and the directory are described in docs/sweeps.md. Exit status 0: all runs ended well. 1: a run failed \
+(which is a row as well), or results cannot be written. 2: the file or the directory is refused.")]
 pub struct SweepArgs {
-    /// The sweep: what varies, what is compared, how often.
+    /// A sweep file: the conditions, the systems to compare, the number of repetitions.
     #[arg(required_unless_present_any = ["summary", "schema"], value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Keep the runs in this directory and reuse those that are there. A process that is killed loses a few seconds of
@@ -46,7 +46,7 @@ pub struct SweepArgs {
     /// both sides (or the file's cap is met).
     #[arg(long, value_name = "SHARE")]
     pub until: Option<String>,
-    /// Run nothing: show what this directory has.
+    /// Show the results in this directory and run nothing.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "out", "jobs", "shard", "until"])]
     pub summary: Option<PathBuf>,
     #[command(flatten)]

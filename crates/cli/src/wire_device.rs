@@ -41,7 +41,11 @@ pub fn prepare(
     local: &[IpAddr],
     diverted: Diverted,
 ) -> Result<Prepared, Failure> {
-    hide_memory().map_err(|error| Failure::Failed(miette::miette!("cannot hide the process's memory: {error}")))?;
+    hide_memory().map_err(|error| {
+        Failure::Failed(miette::miette!(
+            "cannot exclude the memory of this process, which holds keys, from core dumps: {error}"
+        ))
+    })?;
     let (outer, own): (Vec<IpAddr>, Vec<IpAddr>) = local.iter().partition(|address| is_ours(**address));
     if outer.is_empty() {
         // Addresses that the machine does not have need no loan: the device routes them by itself.

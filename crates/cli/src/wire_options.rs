@@ -68,7 +68,7 @@ impl WireOptions {
         let Some(profile) = Profile::named(&self.profile) else {
             let near = nearest(&self.profile, Profile::NAMES.iter().copied());
             let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-            let near = Profile::renamed(&self.profile).map_or(near, |new| format!("it is called `{new}` now; "));
+            let near = Profile::renamed(&self.profile).map_or(near, |new| format!("it was renamed to `{new}`; "));
             let help = format!("{near}accepted: {}", Profile::NAMES.join(", "));
             return Err(Failure::Refused(miette::miette!(help = help, "there is no profile `{}`", self.profile)));
         };

@@ -468,7 +468,7 @@ fn what_middleboxes_did_is_shown() {
     let unseen = ["run", "small.toml", "--set", set];
     let text = succeed(&here, &[&unseen[..], &["--seed", "1"]].concat());
     assert!(text.contains("wlan/alter-payload"), "{text}");
-    assert!(text.contains("bytes were altered on the way, and nobody noticed"), "{text}");
+    assert!(text.contains("bytes were altered on the way and read without an error"), "{text}");
     let json = succeed(&here, &[&unseen[..], &["--seed", "1", "--json"]].concat());
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let run = &json["runs"][0];

@@ -30,7 +30,7 @@ fn a_place_that_cannot_be_written_to_is_refused_at_once_with_a_remedy() {
     fs::create_dir(here.join("folder")).unwrap();
     for writer in WRITERS {
         for (place, remedy) in
-            [("missing/x", "mkdir -p missing"), ("file/x", "`file` is a file"), ("folder", "name the file")]
+            [("missing/x", "mkdir -p missing"), ("file/x", "`file` is a file"), ("folder", "name of a file in it")]
         {
             let output = anabranch(&here, &[writer, &[place]].concat());
             let said = String::from_utf8_lossy(&output.stderr);

@@ -55,10 +55,10 @@ fn what_is_wrong_with_a_script_is_shown_in_place() {
     let here = directory("refused");
     let (code, out, _) = script(&here, &["wrong.txt"]);
     assert_eq!(code, 2);
-    assert!(out.contains("`lissten` is no statement") && out.contains("`listen`? accepted: host, peer"), "{out}");
+    assert!(out.contains("`lissten` is not a statement") && out.contains("`listen`? accepted: host, peer"), "{out}");
     let (code, out, _) = script(&here, &["nothing.script"]);
     assert!(code == 2 && out.contains("cannot be read"), "{out}");
     std::fs::create_dir_all(here.join("none")).unwrap();
     let (code, out, err) = script(&here, &["none"]);
-    assert!(code == 2 && out.is_empty() && err.contains("there is no script"), "{err}");
+    assert!(code == 2 && out.is_empty() && err.contains("hold no script"), "{err}");
 }

@@ -252,7 +252,7 @@ fn interference(run: &Run) -> String {
         } else {
             "dss-checksum = true would show it"
         };
-        text += &format!("{} bytes were altered on the way, and nobody noticed: {why}\n", measured.altered_bytes);
+        text += &format!("{} bytes were altered on the way and read without an error: {why}\n", measured.altered_bytes);
     }
     if text.is_empty() { text } else { text + "\n" }
 }

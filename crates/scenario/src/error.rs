@@ -130,6 +130,12 @@ fn reword(message: &str) -> (String, Option<String>) {
     if let Some((held, expected)) =
         message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
     {
+        let expected = match expected {
+            "a boolean" => "true or false",
+            "a sequence" => "a list such as [ … ]",
+            "a map" => "a table such as { … }",
+            other => other,
+        };
         let article = if held.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };
         return (format!("this is {article} {held}"), Some(format!("accepted: {expected}")));
     }

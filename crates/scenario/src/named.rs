@@ -35,7 +35,7 @@ pub fn named_ack_path(
             && path.parse::<IpAddr>().is_err()
         {
             let help = "accepted: an address of either end, such as \"10.78.1.2\"";
-            return Err(Problem::at(whole, format!("`path` is `{path}`, which is no address"), help));
+            return Err(Problem::at(whole, format!("`path` is `{path}`, which is not an address"), help));
         }
         resolve::build(table, &policy, whole)
     })
@@ -103,7 +103,7 @@ fn pieces(text: &str, start: usize) -> Result<Vec<Range<usize>>, Problem> {
         }
     }
     if let Some(at) = quoted {
-        return Err(Problem::at(&(at..text.len()), "a quotation mark has no other", ACCEPTED));
+        return Err(Problem::at(&(at..text.len()), "a quotation mark is not closed", ACCEPTED));
     }
     found.push(begin..text.len());
     Ok(found)
@@ -114,7 +114,7 @@ fn parameter(text: &str, piece: Range<usize>) -> Result<(&str, Value), Problem> 
     let (key, value) = here.split_once('=').unwrap_or_default();
     let (key, value) = (key.trim(), value.trim());
     if key.is_empty() || value.is_empty() {
-        return Err(Problem::at(&piece, format!("`{here}` sets no parameter"), ACCEPTED));
+        return Err(Problem::at(&piece, format!("`{here}` is not PARAMETER=VALUE"), ACCEPTED));
     }
     let quoted = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let value = match (quoted, value) {
@@ -167,9 +167,9 @@ mod tests {
         for (text, said) in [
             ("", "no policy is named @ ?accepted: NAME or NAME:PARAMETER=VALUE"),
             ("min-rt", "there is no scheduler called `min-rt` @min-rt ?did you mean `min-rtt`? there are: single"),
-            ("ecf:beta", "`beta` sets no parameter @beta ?accepted: NAME or NAME:PARAMETER=VALUE"),
+            ("ecf:beta", "`beta` is not PARAMETER=VALUE @beta ?accepted: NAME or NAME:PARAMETER=VALUE"),
             ("ecf:beta=1,beta=2", "`beta` is set twice @beta=2 ?accepted: NAME or NAME:PARAMETER=VALUE"),
-            ("ratio:weights=\"0=3", "a quotation mark has no other @\"0=3 ?accepted: NAME or NAME:PARAMETER=VALUE"),
+            ("ratio:weights=\"0=3", "a quotation mark is not closed @\"0=3 ?accepted: NAME or NAME:PARAMETER=VALUE"),
             ("ecf:beta=fast", "`ecf.beta` is \"fast\" @ecf:beta=fast ?it must be a number from 0 to 10"),
         ] {
             assert_eq!(scheduler(text), Err(said.to_owned()), "{text}");

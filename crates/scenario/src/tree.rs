@@ -100,7 +100,7 @@ impl Text {
             DeValue::Table(table) => Ok(Spanned::new(span, table)),
             _ => Err(Problem::at(
                 &span,
-                format!("`{name}` is no table"),
+                format!("`{name}` is not a table"),
                 format!("accepted: [{name}] and tables below it"),
             )),
         }
@@ -147,7 +147,7 @@ fn replace<'i>(
                 let at = index.get_ref().parse().ok().and_then(|n: usize| items.get_mut(n));
                 let Some(item) = at else {
                     let held = match count {
-                        0 => "it is empty".to_owned(),
+                        0 => "the array is empty".to_owned(),
                         n => format!("accepted: a number from 0 to {}", n - 1),
                     };
                     let problem = format!("`{}` has no entry `{}`", path.join("."), index.get_ref());

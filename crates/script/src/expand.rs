@@ -65,7 +65,7 @@ pub(crate) fn items(source: &Source, folder: Option<&Path>, depth: usize) -> Res
                     return Err(ScriptError::refused(&line, &whole, "`repeat` takes a number and a name", help));
                 };
                 if open.len() + depth >= MAX_DEPTH {
-                    return Err(ScriptError::refused(&line, &whole, "loops nest too deep", "at most 8 levels"));
+                    return Err(ScriptError::refused(&line, &whole, "loops are nested too deeply", "at most 8 levels"));
                 }
                 // Items from here on belong to the body; those before wait in `open` until its `end`.
                 open.push((count as u64, name.to_owned(), line, std::mem::take(&mut items)));
@@ -98,7 +98,7 @@ fn included(line: &Line, name: &str, folder: Option<&Path>, depth: usize) -> Res
         ));
     };
     if depth + 1 >= MAX_DEPTH {
-        return Err(ScriptError::refused(line, &whole, "files include each other too deep", "at most 8 levels"));
+        return Err(ScriptError::refused(line, &whole, "files include each other too deeply", "at most 8 levels"));
     }
     let path = folder.join(name);
     let text = std::fs::read_to_string(&path).map_err(|error| {
@@ -125,9 +125,9 @@ pub(crate) fn substitute(line: &Line, variables: &Variables) -> Result<Line, Scr
         let expression = &rest[open + 1..open + length];
         let value = Sum::evaluate(expression, variables).ok_or_else(|| {
             let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
-            let known = if names.is_empty() { "there is none here".to_owned() } else { names.join(", ") };
+            let known = if names.is_empty() { "none here".to_owned() } else { names.join(", ") };
             let help = format!("numbers and loop variables ({known}) with + - * / % and parentheses");
-            ScriptError::refused(line, &(at..at + length + 1), format!("`{expression}` has no value"), help)
+            ScriptError::refused(line, &(at..at + length + 1), format!("`{expression}` cannot be evaluated"), help)
         })?;
         text += &value.to_string();
         rest = &rest[open + length + 1..];

@@ -15,9 +15,9 @@ pub(crate) const FLAGS: &str = "SFRPUEW.";
 
 /// The statement on `line`.
 pub(crate) fn parse(line: &Line) -> Result<Statement, ScriptError> {
-    let words = line
-        .words()
-        .map_err(|at| ScriptError::refused(line, &at, "a parenthesis is not closed, or not opened", "add it"))?;
+    let words = line.words().map_err(|at| {
+        ScriptError::refused(line, &at, "a parenthesis is not closed, or not opened", "add the other one")
+    })?;
     Parser { line, words: &words, next: 0 }.statement()
 }
 
@@ -91,12 +91,12 @@ impl<'a> Parser<'a> {
             other => {
                 let names = STATEMENTS.iter().map(|(name, _)| *name);
                 let help = format!("SUBFLOW < SEGMENT, SUBFLOW > SEGMENT, or one of these; {}", suggest(other, names));
-                return Err(self.refuse(first, format!("`{other}` is no statement"), help));
+                return Err(self.refuse(first, format!("`{other}` is not a statement"), help));
             }
         };
         if let Some(word) = self.words.get(self.next) {
             let example = STATEMENTS.iter().find(|(name, _)| *name == first.text).map_or("", |(_, example)| example);
-            return Err(self.refuse(word, "there is a word too many", format!("for example: {example}")));
+            return Err(self.refuse(word, "this word is not expected", format!("for example: {example}")));
         }
         Ok(Statement { when, action })
     }
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
         if !Event::NAMES.contains(&words[0].as_str()) {
             let word = &self.words[self.next - words.len()];
             let help = suggest(&words[0], Event::NAMES.iter().copied());
-            return Err(self.refuse(word, format!("`{}` is no event", words[0]), help));
+            return Err(self.refuse(word, format!("`{}` is not an event", words[0]), help));
         }
         Ok(Action::Event { words, absent, on: self.on()? })
     }
@@ -241,7 +241,7 @@ impl<'a> Parser<'a> {
         let good = flags.text == "-" || flags.text.chars().all(|c| FLAGS.contains(c));
         if !good {
             let help = "S SYN, F FIN, R RST, P PSH, . ACK, U URG, E ECE, W CWR, - none; for example S. for SYN and ACK";
-            return Err(self.refuse(flags, format!("`{}` are no control bits", flags.text), help));
+            return Err(self.refuse(flags, format!("`{}` is not a set of control bits", flags.text), help));
         }
         let mut segment = SegmentText { flags: flags.text.clone(), ..SegmentText::default() };
         while let Some(word) = self.words.get(self.next) {
@@ -295,7 +295,7 @@ impl<'a> Parser<'a> {
                 continue;
             }
             if !accepted.contains(&arg.name.as_str()) {
-                let problem = format!("`{}` is no argument of {name}", arg.name);
+                let problem = format!("`{}` is not an argument of {name}", arg.name);
                 return Err(ScriptError::refused(
                     self.line,
                     &arg.at,
@@ -347,15 +347,15 @@ mod tests {
     #[test]
     fn refusals_say_what_would_be_right() {
         for (text, problem, help) in [
-            ("a < SX", "no control bits", "S SYN"),
+            ("a < SX", "not a set of control bits", "S SYN"),
             ("a < S mp_capabel", "neither a field nor an option", "did you mean `mp_capable`"),
-            ("a < . dss(acc=1)", "no argument of dss", "did you mean `ack`"),
-            ("lissten 80", "no statement", "did you mean `listen`"),
+            ("a < . dss(acc=1)", "not an argument of dss", "did you mean `ack`"),
+            ("lissten 80", "not a statement", "did you mean `listen`"),
             ("listen http", "a port expected", "listen 80"),
             ("listen", "a port is missing", "listen 80"),
-            ("listen 80 81", "a word too many", "listen 80"),
+            ("listen 80 81", "is not expected", "listen 80"),
             ("+5 nothing", "not a time", "+10ms"),
-            ("event fallbak", "no event", "did you mean `fallback`"),
+            ("event fallbak", "not an event", "did you mean `fallback`"),
             ("subflow a host 10.0.0.1 peer 10.0.0.2:1", "not an address and a port", "subflow a host"),
             ("check x ~ 3", "`~`", "accepted: =, !="),
         ] {

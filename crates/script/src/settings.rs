@@ -127,7 +127,9 @@ impl Settings {
     /// Refuses settings of the endpoint that cannot be, at the line that made them so.
     pub(crate) fn check(&self, line: &Line) -> Result<(), ScriptError> {
         let whole = 0..line.text.len();
-        self.config.check().map_err(|error| ScriptError::refused(line, &whole, error.to_string(), "another value"))
+        self.config.check().map_err(|error| {
+            ScriptError::refused(line, &whole, error.to_string(), "correct this line, or an earlier `host` statement")
+        })
     }
 
     /// The endpoint, and what is known before it speaks.

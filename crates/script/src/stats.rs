@@ -38,7 +38,7 @@ fn find(
             Some(subflow) => named(tables.subflow, subflow, field),
             None if wanted.is_some() && field == "established" => Ok("no".to_owned()),
             None => Err(format!(
-                "`{owner}` is no subflow of this connection; counter, fallbacks and resets_sent go as well"
+                "`{owner}` is not a subflow of this connection; accepted: a subflow, counter, fallbacks, resets_sent"
             )),
         };
     }

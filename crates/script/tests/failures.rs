@@ -53,7 +53,7 @@ fn what_came_can_be_pasted() {
 #[test]
 fn segments_that_nobody_expected_fail() {
     let middle = failed("a < P. data=1:101 mp_capable\na < P. data=101:201 dss(map)\n");
-    assert!(middle.problem.contains("nobody expected"), "{middle}");
+    assert!(middle.problem.contains("the script does not expect"), "{middle}");
     assert_eq!(middle.place, "t.script:7");
     let end = failed("write 100\n");
     assert!(end.problem.contains("after the end"), "{end}");
@@ -105,7 +105,7 @@ fn wrong_bytes_are_found() {
 #[test]
 fn scripts_that_are_wrong_are_refused_with_a_place() {
     for (text, parts) in [
-        ("listen 80\nfrobnicate\n", ["t.script:2", "no statement", "frobnicate"]),
+        ("listen 80\nfrobnicate\n", ["t.script:2", "not a statement", "frobnicate"]),
         ("a < S\n", ["t.script:1", "there is no subflow `a`", "declare it"]),
         ("subflow a host 10.1.0.1:80 peer 10.0.0.1:1\na < . seq=1\n", ["t.script:2", "is not known yet", "expect"]),
         (
@@ -114,12 +114,12 @@ fn scripts_that_are_wrong_are_refused_with_a_place() {
         ),
         ("include nothing.inc\n", ["t.script:1", "cannot include others", "file"]),
         ("repeat 3 as i\nnothing\n", ["t.script:1", "without `end`", "close it"]),
-        ("check {j} = 1\n", ["t.script:1", "`j` has no value", "loop variables"]),
+        ("check {j} = 1\n", ["t.script:1", "`j` cannot be evaluated", "loop variables"]),
         ("host checksum=maybe\n", ["t.script:1", "is refused", "on or off"]),
         ("host chekcsum=on\n", ["t.script:1", "is refused", "did you mean `checksum`"]),
         ("nothing\nlisten 80\nhost checksum=on\n", ["t.script:3", "exists already", "move it"]),
         ("check fallbak = 1\n", ["t.script:1", "cannot be checked", "did you mean `fallback`"]),
-        ("+1s..2s listen 80\n", ["t.script:1", "does not fit here", "ranges"]),
+        ("+1s..2s listen 80\n", ["t.script:1", "takes no range of times", "ranges"]),
     ] {
         let said = refused(text);
         for part in parts {

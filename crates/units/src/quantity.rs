@@ -155,7 +155,7 @@ fn bad_unit(text: &str, unit: &str, accepted: &str, near: Option<&str>) -> Refus
     let number = &text[..unit_at(text)];
     let problem = match unit {
         "" => format!("`{text}` has no unit"),
-        _ => format!("`{unit}` is no unit that fits here"),
+        _ => format!("`{unit}` is not a unit accepted here"),
     };
     match near {
         Some(near) => refuse(problem, &format!("did you mean \"{number}{near}\"? accepted: {accepted}")),

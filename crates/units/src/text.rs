@@ -17,7 +17,8 @@ pub fn nearest<'a>(wrong: &str, accepted: impl IntoIterator<Item = &'a str>) -> 
 /// "did you mean …? accepted: …"
 pub fn suggest<'a>(wrong: &str, accepted: impl IntoIterator<Item = &'a str>) -> String {
     let accepted: Vec<&str> = accepted.into_iter().collect();
-    let list = if accepted.is_empty() { "nothing, for there is none".to_owned() } else { accepted.join(", ") };
+    let list =
+        if accepted.is_empty() { "nothing, since there is none to name".to_owned() } else { accepted.join(", ") };
     match nearest(wrong, accepted.iter().copied()) {
         Some(name) => format!("did you mean `{name}`? accepted: {list}"),
         None => format!("accepted: {list}"),

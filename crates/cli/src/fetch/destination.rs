@@ -39,7 +39,7 @@ impl Destination {
             Some(path) if path == Path::new("-") => Ok(Destination::Stdout),
             Some(path) => match std::fs::metadata(path) {
                 Ok(metadata) if metadata.is_dir() => {
-                    let help = "name the file in it as well";
+                    let help = "add the name of a file in it";
                     Err(Failure::Refused(miette!(help = help, "--output {} is a directory", path.display())))
                 }
                 Ok(metadata) if !metadata.is_file() => Ok(Destination::Special(path.to_owned())),
@@ -47,13 +47,13 @@ impl Destination {
             },
             None if uploads => Ok(Destination::Nowhere),
             None => {
-                let help = "name it with --output FILE; --output - is standard output, --output /dev/null nowhere";
+                let help = "name it with --output FILE; --output - is standard output, --output /dev/null discards it";
                 let name = target.file_name();
                 let name =
-                    name.ok_or_else(|| Failure::Refused(miette!(help = help, "the URL gives the file no name")))?;
+                    name.ok_or_else(|| Failure::Refused(miette!(help = help, "the URL ends in no name for the file")))?;
                 let path = PathBuf::from(name);
                 if path.exists() {
-                    return Err(Failure::Refused(miette!(help = help, "`{name}` is there already")));
+                    return Err(Failure::Refused(miette!(help = help, "`{name}` exists already")));
                 }
                 Ok(Destination::NewFile(path))
             }

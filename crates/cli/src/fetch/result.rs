@@ -148,7 +148,7 @@ pub fn failure(about: &About<'_>, outcome: &Outcome) -> Result<(), Failure> {
             FetchError::NotConnected | FetchError::Open(_) => Failure::NotFetched(NO_CONNECTION, report),
             FetchError::Broken | FetchError::Stalled | FetchError::TooLong | FetchError::Short => {
                 let came = outcome.expected.map_or_else(String::new, |expected| format!(" of {expected}"));
-                let report = miette!("{url}: {error}; {}{came} bytes had come", outcome.received);
+                let report = miette!("{url}: {error}; {}{came} bytes were received", outcome.received);
                 Failure::NotFetched(BROKEN, report)
             }
             FetchError::NotHttp(_) | FetchError::RangeIgnored => Failure::NotFetched(NO_REPLY, report),

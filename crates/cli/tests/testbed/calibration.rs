@@ -61,5 +61,5 @@ fn only_a_case_that_there_is() {
         Command::new(env!("CARGO_BIN_EXE_anabranch")).args(["calibrate", "--only", "lossy 6MB"]).output().unwrap();
     let error = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.contains("--only `lossy 6MB` leaves no case") && error.contains("`lossy 50kB`"), "{error}");
+    assert!(error.contains("--only `lossy 6MB` matches no case") && error.contains("`lossy 50kB`"), "{error}");
 }

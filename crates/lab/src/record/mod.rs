@@ -119,7 +119,7 @@ impl Recorder {
         if let Err(error) = anabranch_wire::emit(segment, &mut self.scratch) {
             // Segments of the simulator are values and may hold what no packet can; the rest of the capture is still
             // useful.
-            comments.push(format!("this segment has no bytes: {error}"));
+            comments.push(format!("this segment cannot be encoded: {error}"));
         }
         (self.scratch.to_vec(), comments)
     }

@@ -209,7 +209,7 @@ impl Visitor<'_> for OrOffVisitor {
     fn visit_bool<E: Error>(self, on: bool) -> Result<OrOff, E> {
         match on {
             false => Ok(OrOff(None)),
-            true => Err(E::custom("`true` is no time\naccepted: a time such as \"40ms\", or false")),
+            true => Err(E::custom("`true` is not a time\naccepted: a time such as \"40ms\", or false")),
         }
     }
 

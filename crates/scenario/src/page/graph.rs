@@ -59,7 +59,7 @@ fn at_the_end() -> f64 {
 }
 
 pub(super) fn parse(text: &str) -> Result<Page, String> {
-    let graph: Graph = serde_json::from_str(text).map_err(|error| format!("it is no dependency graph: {error}"))?;
+    let graph: Graph = serde_json::from_str(text).map_err(|error| format!("it is not a dependency graph: {error}"))?;
     let count = graph.objs.iter().map(|object| 1 + object.comps.len()).sum::<usize>();
     if count > MOST_OBJECTS || graph.deps.len() > MOST_DEPENDENCIES {
         return Err(format!(
@@ -128,7 +128,7 @@ impl<'a> Known<'a> {
 
 fn size(object: &ObjectRecord) -> Result<Bytes, String> {
     let given = object.size.or(object.download.len);
-    let size = given.ok_or("its size is not known; accepted: `size` or `download.len` in bytes")?;
+    let size = given.ok_or("it has no size; accepted: `size` or `download.len` in bytes")?;
     match (0.0..=MOST_BYTES_OF_ONE as f64).contains(&size) {
         true => Ok(Bytes::new(size.round() as u64)),
         false => Err(format!("its size is {size}; accepted are 0 to {MOST_BYTES_OF_ONE} bytes")),
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(said("\"a1\": \"r1_c1\"", "\"a1\": \"r9\""), "deps[0]: there is no activity \"r9\"");
         assert_eq!(
             said("\"size\": 10000, ", ""),
-            "objs[1] (\"r2\"): its size is not known; accepted: `size` or `download.len` in bytes"
+            "objs[1] (\"r2\"): it has no size; accepted: `size` or `download.len` in bytes"
         );
         assert_eq!(
             said("10000,", "1e12,"),

@@ -91,7 +91,7 @@ struct Fetched {
 }
 
 pub(super) fn parse(text: &str) -> Result<Page, String> {
-    let har: Har = serde_json::from_str(text).map_err(|error| format!("it is no HAR: {error}"))?;
+    let har: Har = serde_json::from_str(text).map_err(|error| format!("it is not a HAR: {error}"))?;
     let mut entries = har.log.entries;
     // If there are several pages, only the first counts: they were loaded one after the other.
     if let Some(first) = har.log.pages.first().and_then(|page| page.id.as_ref())
@@ -123,7 +123,7 @@ pub(super) fn parse(text: &str) -> Result<Page, String> {
 /// Converts an entry; `start` is in milliseconds.
 fn fetch(entry: Entry, start: i64) -> Result<Fetched, String> {
     let start = milliseconds(start as f64).ok_or("it was requested more than a day after the first one")?;
-    let took = milliseconds(entry.time.max(0.0)).ok_or("`time` is no time in milliseconds up to a day")?;
+    let took = milliseconds(entry.time.max(0.0)).ok_or("`time` is not between 0 and a day in milliseconds")?;
     let receive = entry.timings.receive.unwrap_or(0.0).clamp(0.0, entry.time.max(0.0));
     let receive = milliseconds(receive).unwrap_or(Duration::ZERO);
     let scheme = entry.request.url.split(':').next().unwrap_or_default();
@@ -393,13 +393,13 @@ mod tests {
         );
         assert_eq!(
             said(&good.replace("\"time\": 10", "\"time\": 1e99")),
-            "log.entries[0]: `time` is no time in milliseconds up to a day"
+            "log.entries[0]: `time` is not between 0 and a day in milliseconds"
         );
         assert_eq!(
             said(&good.replace("\"bodySize\": 1", "\"bodySize\": 1e12")),
             "log.entries[0]: the response has 1000000000000 bytes; accepted are up to 1073741824"
         );
-        assert!(said("{}").starts_with("it is no HAR: missing field `startedDateTime` at line 1"));
+        assert!(said("{}").starts_with("it is not a HAR: missing field `startedDateTime` at line 1"));
     }
 
     #[test]

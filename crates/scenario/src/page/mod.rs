@@ -14,7 +14,7 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Page, String> {
     let page = match name.rsplit_once('.') {
         Some((_, "har")) => har::parse(text)?,
         Some((_, "json")) => graph::parse(text)?,
-        _ => return Err("it is neither a .har nor a .json".to_owned()),
+        _ => return Err("its name ends neither in .har nor in .json".to_owned()),
     };
     if page.total().get() > MOST_BYTES {
         return Err(format!("its objects have {} bytes; accepted are up to {MOST_BYTES}", page.total().get()));
@@ -40,12 +40,12 @@ pub(crate) fn parse_session(text: &str) -> Result<Vec<(Duration, Bytes)>, String
         let time = time.parse().ok().and_then(seconds).ok_or_else(wrong)?;
         let size = size.parse().ok().filter(|&size| size <= MOST_BYTES_OF_ONE).ok_or_else(wrong)?;
         if all.len() == MOST_OBJECTS {
-            return Err(format!("line {} is one too many; accepted are up to {MOST_OBJECTS} objects", number + 1));
+            return Err(format!("line {} exceeds the limit of {MOST_OBJECTS} objects", number + 1));
         }
         all.push((time, Bytes::new(size)));
     }
     match all.is_empty() {
-        true => Err("it holds no object".to_owned()),
+        true => Err("it has no object".to_owned()),
         false => Ok(all),
     }
 }
@@ -86,7 +86,7 @@ mod tests {
         let text = "# time_s size_bytes\n0.5 15000\n\n  1 200\n1.25\t0\n";
         assert_eq!(parse_session(text), Ok(vec![at(500, 15_000), at(1000, 200), at(1250, 0)]));
         for (text, said) in [
-            ("", "it holds no object"),
+            ("", "it has no object"),
             ("1 2\n3\n", "line 2 holds \"3\"; accepted is a time in seconds and a size in bytes"),
             ("-1 2", "line 1 holds \"-1 2\"; accepted is a time in seconds and a size in bytes"),
             ("nan 2", "line 1 holds \"nan 2\"; accepted is a time in seconds and a size in bytes"),
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_is_no_page_is_refused() {
-        assert_eq!(parse("x.txt", "{}"), Err("it is neither a .har nor a .json".to_owned()));
+        assert_eq!(parse("x.txt", "{}"), Err("its name ends neither in .har nor in .json".to_owned()));
         for name in ["x.har", "x.json"] {
             for text in ["", "{", "[]", "null", "{}", "\u{0}", "{\"log\": 3}", "{\"log\": {}, \"objs\": 7}"] {
                 assert!(parse(name, text).is_err(), "{name} {text}");

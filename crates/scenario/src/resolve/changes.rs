@@ -20,7 +20,7 @@ pub(super) fn changes(
     for at in &file.change {
         let when = &at.value.at;
         if when.value.0 >= stop {
-            let problem = format!("this change comes at {}, and the run has ended by {stop}", when.value.0);
+            let problem = format!("this change comes at {}, not before the end of the run at {stop}", when.value.0);
             return Err(Problem::at(&when.span, problem, "accepted: a time before `run.stop`"));
         }
         all.append(&mut one(at, &names, traces)?);
@@ -51,12 +51,12 @@ fn one(at: &At<ChangeTable>, names: &[String], traces: &mut Traces<'_>) -> Resul
         StateName::Restore => Change::Restore,
     }));
     if changes.is_empty() {
-        return Err(Problem::at(&at.span, "this changes nothing on its path", LINK_KEYS));
+        return Err(Problem::at(&at.span, "this change sets no value of its path", LINK_KEYS));
     }
     let carrier = matches!(table.state, Some(StateName::Down | StateName::Up));
     if let Some(notify) = table.notify.as_ref().filter(|_| !carrier) {
         let help = "accepted: beside state = \"down\" or \"up\"";
-        return Err(Problem::at(&notify.span, "only a carrier that goes or comes can be noticed", help));
+        return Err(Problem::at(&notify.span, "`notify` needs a change of the carrier", help));
     }
     let affected = match table.direction {
         None => Affected::Both,
@@ -87,7 +87,7 @@ fn without_path(at: &At<ChangeTable>) -> Result<Vec<TimedChange>, Problem> {
         let help = format!(
             "{LINK_KEYS} with a path; scheduler, congestion, window, ack-path, reinjection, first-path without"
         );
-        return Err(Problem::at(&at.span, "this changes nothing", help));
+        return Err(Problem::at(&at.span, "this change sets no value", help));
     }
     Ok(Vec::new())
 }

@@ -64,7 +64,7 @@ pub(super) fn host(
 fn no_profile(at: &At<String>) -> Problem {
     let problem = format!("there is no profile `{}`", at.value);
     let hint = Profile::renamed(&at.value)
-        .map_or_else(|| suggest(&at.value, Profile::NAMES.iter().copied()), |new| format!("it is called `{new}` now"));
+        .map_or_else(|| suggest(&at.value, Profile::NAMES.iter().copied()), |new| format!("it was renamed to `{new}`"));
     Problem::at(&at.span, problem, hint)
 }
 

@@ -24,8 +24,9 @@ pub(super) fn middlebox(at: &At<MiddleboxTable>) -> Result<MiddleboxSpec, Proble
         };
         given.put(known, read(known, value)?).map_err(refused)?;
     }
-    let refused =
-        |what: &str| Problem::at(&at.span, format!("this {} cannot be", info.name), format!("accepted: {what}"));
+    let refused = |what: &str| {
+        Problem::at(&at.span, format!("these settings of {} are refused", info.name), format!("accepted: {what}"))
+    };
     let kind = (info.read)(&given).map_err(|what| refused(&what))?;
     kind.check().map_err(refused)?;
     let end = match end {
@@ -44,7 +45,7 @@ fn read(key: &Key, at: &At<toml::Value>) -> Result<Value, Problem> {
         }
         Domain::Size { .. } => {
             let Unit(size) = typed::<Unit<Bytes>>(at)?;
-            let accepted = |_| Problem::at(&at.span, format!("a packet of {size} cannot be"), "accepted: up to 65535B");
+            let accepted = |_| Problem::at(&at.span, format!("no packet has {size}"), "accepted: up to 65535B");
             u16::try_from(size.get()).map(Value::Size).map_err(accepted)
         }
         Domain::Time { .. } => typed::<Unit<Duration>>(at).map(|time| Value::Time(time.0)),

@@ -125,13 +125,13 @@ pub(crate) fn resolve(
         None if pages => MeasureName::PageLoadTime,
         Some(at) if at.value == MeasureName::PageLoadTime && !pages => {
             let help = "accepted: \"goodput\", \"completion-time\", or a workload of kind \"web\"";
-            return Err(Problem::at(&at.span, "no page is loaded here", help));
+            return Err(Problem::at(&at.span, "no workload loads a page", help));
         }
         None if sized => MeasureName::CompletionTime,
         None => MeasureName::Goodput,
         Some(at) if at.value == MeasureName::CompletionTime && !sized => {
             let help = "accepted: \"goodput\", or a workload of kind \"files\", \"bursts\", \"web\" or \"interactive\"";
-            return Err(Problem::at(&at.span, "nothing here completes", help));
+            return Err(Problem::at(&at.span, "no workload completes", help));
         }
         Some(at) => at.value,
     };
@@ -167,6 +167,6 @@ fn known(key: &str, name: &At<String>, names: &[String]) -> Result<(), Problem> 
         return Ok(());
     }
     let accepted: Vec<&str> = names.iter().map(String::as_str).collect();
-    let problem = format!("`{key}` names `{}`, which is not there", name.value);
+    let problem = format!("`{key}` names `{}`, which does not exist", name.value);
     Err(Problem::at(&name.span, problem, suggest(&name.value, accepted)))
 }

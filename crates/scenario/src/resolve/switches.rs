@@ -36,7 +36,7 @@ fn one(
     let table = &at.value;
     if let Some(host) = table.host.as_ref().filter(|_| !switches_anything(table)) {
         let help = "accepted: beside scheduler, congestion, window, ack-path, reinjection or first-path";
-        return Err(Problem::at(&host.span, "no policy of this host changes", help));
+        return Err(Problem::at(&host.span, "this change names a host but no policy", help));
     }
     let (host, named) = match table.host.as_ref().map(|at| at.value) {
         None => (None, "both hosts"),

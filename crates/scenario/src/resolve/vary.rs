@@ -20,7 +20,7 @@ pub(super) fn varies(file: &File, paths: &[String], stop: Duration) -> Result<Ve
 fn vary(name: &str, path: &PathTable, at: &At<VaryTable>, stop: Duration) -> Result<Vary, Problem> {
     let VaryTable { every, rate, delay, rtt, loss } = &at.value;
     if rate.is_none() && delay.is_none() && rtt.is_none() && loss.is_none() {
-        return Err(Problem::at(&at.span, "nothing varies", "accepted: rate, delay or rtt, loss, each [least, most]"));
+        return Err(Problem::at(&at.span, "no value varies", "accepted: rate, delay or rtt, loss, each [least, most]"));
     }
     if let Some(every) = every {
         let least = stop / MAX_DRAWS;
@@ -30,7 +30,7 @@ fn vary(name: &str, path: &PathTable, at: &At<VaryTable>, stop: Duration) -> Res
         }
         if rate.is_none() && delay.is_none() && rtt.is_none() {
             let help = "accepted: beside rate, delay or rtt; loss is drawn once per run";
-            return Err(Problem::at(&every.span, "nothing is drawn anew", help));
+            return Err(Problem::at(&every.span, "`every` has no effect: no value is drawn during the run", help));
         }
     }
     if let Some(rate) = rate {

@@ -17,7 +17,11 @@ pub(super) fn watch(run: &RunTable, stop: Duration) -> Result<Watch, Problem> {
         let [from, to] = at.value.map(|unit| unit.0);
         if from >= to || to > stop {
             let help = format!("accepted: [from, to], in this order and up to `stop`, which is {stop}");
-            return Err(Problem::at(&at.span, format!("there is no time from {from} to {to}"), help));
+            return Err(Problem::at(
+                &at.span,
+                format!("the window from {from} to {to} is empty, or ends after the run"),
+                help,
+            ));
         }
         if windows.len() == MAX_WINDOWS {
             let help = format!("accepted: up to {MAX_WINDOWS}; `sample` gives series over time");

@@ -20,7 +20,7 @@ pub(super) fn web(at: &At<WorkloadTable>, start: Duration, texts: &mut Texts<'_>
     let protocol = match (table.protocol.as_ref().map(|at| at.value), &table.connections) {
         (Some(ProtocolName::Http2), Some(connections)) => {
             let help = "accepted: beside protocol = \"http1\"";
-            return Err(Problem::at(&connections.span, "HTTP/2 has one connection", help));
+            return Err(Problem::at(&connections.span, "HTTP/2 uses one connection", help));
         }
         (Some(ProtocolName::Http2), None) => Protocol::Http2,
         (_, None) => Protocol::Http1 { connections: CONNECTIONS },
@@ -45,7 +45,7 @@ pub(super) fn interactive(at: &At<WorkloadTable>, start: Duration, texts: &mut T
             let generates = [trace_seed.as_ref().map(|at| &at.span), duration.as_ref().map(|at| &at.span)];
             if let Some(span) = generates.into_iter().flatten().next() {
                 let help = "accepted: `trace`, or `duration` and `trace-seed` of a generated session";
-                return Err(Problem::at(span, "a session from a file is not generated", help));
+                return Err(Problem::at(span, "the session is read from a file, so nothing is generated", help));
             }
             let text = texts(trace)?;
             page::parse_session(&text).map_err(|problem| {
@@ -73,11 +73,9 @@ pub(super) fn interactive(at: &At<WorkloadTable>, start: Duration, texts: &mut T
 
 fn downwards(at: &At<WorkloadTable>) -> Result<(), Problem> {
     match &at.value.direction {
-        Some(direction) if direction.value == DirectionName::Up => Err(Problem::at(
-            &direction.span,
-            "the objects of a page go down, from server to client",
-            "accepted: \"down\"",
-        )),
+        Some(direction) if direction.value == DirectionName::Up => {
+            Err(Problem::at(&direction.span, "the objects of a page go from server to client", "accepted: \"down\""))
+        }
         _ => Ok(()),
     }
 }

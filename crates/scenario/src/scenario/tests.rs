@@ -208,7 +208,7 @@ fn old_kernels_bring_their_receive_side_and_each_rule_can_be_set_alone() {
         ("adv-win-scale = 32", "accepted: -31 to 31"),
         ("tsq-segments = 0", "accepted: 1 segments or more"),
         ("initial-ssthresh = 1", "accepted: 2 segments or more"),
-        ("profile = \"ns3\"", "it is called `newreno` now"),
+        ("profile = \"ns3\"", "it was renamed to `newreno`"),
         ("profile = \"linux-4.2\"", "did you mean"),
     ] {
         let error = profile(wrong).unwrap_err();

@@ -178,7 +178,12 @@ impl Runner {
         let built = build(&self.world, at, text, line)?;
         let mut segment = through_the_codec(&built).map_err(|problem| {
             let help = "40 bytes of options at most, and one address family";
-            ScriptError::refused(line, &(0..line.text.len()), format!("this segment has no bytes: {problem}"), help)
+            ScriptError::refused(
+                line,
+                &(0..line.text.len()),
+                format!("this segment cannot be encoded: {problem}"),
+                help,
+            )
         })?;
         self.world.note(at, Side::Peer, &segment);
         let text = describe(&self.world, at, Side::Peer, &segment);

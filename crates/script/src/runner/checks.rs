@@ -95,8 +95,13 @@ impl Runner {
                         return Err(ScriptError::Failed(Box::new(failed)));
                     }
                     None => {
-                        let help = format!("it is {got} now; words compare with = and != only");
-                        return Err(ScriptError::refused(line, at, "these cannot be compared so", help));
+                        let help = format!("accepted: = and !=; the value is {got}");
+                        return Err(ScriptError::refused(
+                            line,
+                            at,
+                            "words cannot be compared with this operator",
+                            help,
+                        ));
                     }
                 }
             }

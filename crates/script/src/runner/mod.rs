@@ -223,7 +223,12 @@ impl Runner {
         let (low, high) = self.window(when);
         if low != high || low < self.now {
             let help = "one time that has not passed; ranges go with expected segments";
-            return Err(ScriptError::refused(line, &(0..line.text.len()), "a range of times does not fit here", help));
+            return Err(ScriptError::refused(
+                line,
+                &(0..line.text.len()),
+                "this statement takes no range of times",
+                help,
+            ));
         }
         // Events due at this very moment happen first only if time has to pass.
         if low > self.now {
@@ -237,7 +242,8 @@ impl Runner {
     fn nothing_left(&mut self, line: &Line, place: &str) -> Result<(), ScriptError> {
         let Some(sent) = self.pending.pop_front() else { return Ok(()) };
         let got = format!("@{} {}", time(sent.at.as_nanos()), sent.shown);
-        let mut failed = self.failure(line, format!("the endpoint sent a segment that nobody expected {place}"));
+        let mut failed =
+            self.failure(line, format!("the endpoint sent a segment that the script does not expect {place}"));
         failed.got = Some(got);
         Err(ScriptError::Failed(Box::new(failed)))
     }

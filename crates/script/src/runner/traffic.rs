@@ -67,7 +67,7 @@ impl Runner {
                 self.broken.get_or_insert("a segment of the endpoint is not the same after the codec".to_owned());
             }
             Err(problem) => {
-                self.broken.get_or_insert(format!("a segment of the endpoint has no bytes: {problem}"));
+                self.broken.get_or_insert(format!("a segment of the endpoint cannot be encoded: {problem}"));
             }
         }
         let (text, shown) = match line {

@@ -76,7 +76,7 @@ pub enum FetchError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// Reset, or given up, before the end.
-    #[error("the connection broke before the end")]
+    #[error("the connection was lost before the end of the transfer")]
     Broken,
     /// No progress for too long.
     #[error("no data arrived within the time allowed for a stall")]
@@ -88,10 +88,10 @@ pub enum FetchError {
     #[error("the peer closed the connection before the whole body had arrived")]
     Short,
     /// The reply is not HTTP/1.1.
-    #[error("no valid HTTP reply: {0}")]
+    #[error("the reply is not valid HTTP: {0}")]
     NotHttp(String),
     /// A range was asked for and everything, or something else, came.
-    #[error("the server does not send the range that was asked for")]
+    #[error("the server did not send the requested range")]
     RangeIgnored,
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]

@@ -87,9 +87,9 @@ impl Reply {
             Ok(httparse::Status::Partial) => return Err(malformed(&"its head is malformed")),
             Err(error) => return Err(malformed(&error)),
         }
-        let status = parsed.code.ok_or_else(|| malformed(&"it has no status"))?;
+        let status = parsed.code.ok_or_else(|| malformed(&"it has no status code"))?;
         match status {
-            101 => return Err(malformed(&"it changes the protocol without being asked")),
+            101 => return Err(malformed(&"it switches to another protocol, which was not requested")),
             100..200 => {
                 self.interim += 1;
                 let endless = self.interim > MAX_INTERIM;

@@ -80,7 +80,10 @@ fn write_all(mut out: impl Write, pieces: &Receiver<Bytes>, shared: &Shared, wak
         }
     }
     if !shared.finished.load(Ordering::Acquire) {
-        return Err(io::Error::new(io::ErrorKind::Interrupted, "the body broke off"));
+        return Err(io::Error::new(
+            io::ErrorKind::Interrupted,
+            "the connection ended before the whole body was written",
+        ));
     }
     out.flush()
 }

@@ -32,16 +32,16 @@ pub enum Scheme {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// The text is no URL.
-    #[error("`{0}` is no URL ({1})")]
+    #[error("`{0}` is not a URL ({1})")]
     NoUrl(String, url::ParseError),
     /// Something else than HTTP.
     #[error("`{0}:` is not supported")]
     Scheme(String),
     /// No host, or for TCP no port.
-    #[error("`{0}` names no {1}")]
+    #[error("`{0}` has no {1}")]
     Lacks(String, &'static str),
     /// A user name or password, which would go over the wire for all to read.
-    #[error("a user or password in a URL is not sent; leave it out")]
+    #[error("the URL has a user name or password, which would be sent unencrypted; leave it out")]
     Credentials,
 }
 

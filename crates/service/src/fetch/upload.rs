@@ -43,7 +43,7 @@ impl Upload {
         if !metadata.is_file() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "it is no regular file, so its length is not known",
+                "it is not a regular file, so its length is unknown",
             ));
         }
         Ok(Upload { length: metadata.len(), content: Content::File(file), next: 0 })
@@ -71,7 +71,10 @@ impl Upload {
                 let mut piece = vec![0; missing.min(PIECE) as usize];
                 let length = file.read(&mut piece)?;
                 if length == 0 {
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it has become shorter"));
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "the file became shorter during the upload",
+                    ));
                 }
                 piece.truncate(length);
                 piece.into()

@@ -18,17 +18,17 @@ pub(crate) enum Framing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BodyError {
     /// Two lengths that differ, or one that is no number.
-    #[error("Content-Length is no number, or there are several")]
+    #[error("Content-Length is not a number, or is given more than once")]
     Length,
     /// Both Content-Length and Transfer-Encoding: a recipient that prefers the other would see other messages in the
     /// stream (RFC 9112 §6.1).
-    #[error("Content-Length beside Transfer-Encoding")]
+    #[error("both Content-Length and Transfer-Encoding are given")]
     Both,
     /// An encoding other than `chunked`.
-    #[error("a Transfer-Encoding other than chunked")]
+    #[error("Transfer-Encoding is not `chunked`, the only one supported")]
     Encoding,
     /// A chunk's length or its end is malformed.
-    #[error("a malformed chunk")]
+    #[error("a chunk is malformed")]
     Chunk,
 }
 

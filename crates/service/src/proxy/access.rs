@@ -16,7 +16,7 @@ pub struct Network {
 
 /// Text that is no network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("accepted: an address, or a network such as 192.168.0.0/16 or 2001:db8::/32")]
+#[error("not a network; accepted: an address, or a network such as 192.168.0.0/16 or 2001:db8::/32")]
 pub struct NetworkError;
 
 impl Network {

@@ -70,15 +70,15 @@ impl Scrape<'_> {
     fn proxy(&self, registry: &mut Registry) {
         let totals = self.totals;
         let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
-        gauge(registry, "build_info", "The program that answers", [(version, 1.0)]);
+        gauge(registry, "build_info", "Version of this program", [(version, 1.0)]);
         level(registry, "draining", "1 after the first SIGTERM", f64::from(u8::from(self.draining)));
         level(registry, "connections", "Client connections now", self.sessions as f64);
         level(registry, "clients", "Client addresses with connections", self.admission.clients() as f64);
         let held = self.admission.held() as f64;
         level(registry, "held_bytes", "Memory held for the data of connections", held);
-        one(registry, "connections_accepted", "Client connections", totals.accepted);
+        one(registry, "connections_accepted", "Client connections accepted", totals.accepted);
         let outcomes = totals.outcomes.iter().map(|(outcome, count)| (label("outcome", outcome.name()), *count));
-        counter(registry, "connections_ended", "Client connections ended, by how", outcomes);
+        counter(registry, "connections_ended", "Client connections ended, by outcome", outcomes);
         let limits = [
             Limit::Connections,
             Limit::ClientConnections,
@@ -90,14 +90,19 @@ impl Scrape<'_> {
         ];
         let hit = |limit: Limit| totals.limits.get(&limit).copied().unwrap_or(0);
         let limits = limits.map(|limit| (label("limit", limit.name()), hit(limit)));
-        counter(registry, "limit_hits", "How often a limit was in a client's way", limits);
+        counter(registry, "limit_hits", "Connections refused or ended by a limit", limits);
         let evicted = |limit: Limit| totals.evicted.get(&limit).copied().unwrap_or(0);
         let evictions =
             [Limit::Memory, Limit::ClientMemory].map(|limit| (label("limit", limit.name()), evicted(limit)));
-        counter(registry, "connections_evicted", "Connections cut off because they held most, by limit", evictions);
+        counter(
+            registry,
+            "connections_evicted",
+            "Connections closed because they held the most memory, by limit exceeded",
+            evictions,
+        );
         let bytes = [("from_client", totals.from_client), ("to_client", totals.to_client)];
         let bytes = bytes.map(|(way, count)| (label("direction", way), count));
-        counter(registry, "bytes", "Bytes of client streams passed on", bytes);
+        counter(registry, "bytes", "Bytes of client streams forwarded", bytes);
         one(registry, "connect_attempts_failed", "Addresses that could not be connected to", totals.attempts_failed);
         if let Some(drops) = self.device_drops {
             one(registry, "device_drops", "Packets lost because the TUN device's queue was full", drops);

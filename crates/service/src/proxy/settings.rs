@@ -109,13 +109,13 @@ pub struct Users(BTreeMap<Vec<u8>, Vec<u8>>);
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum UsersError {
     /// A line is not `name:password`.
-    #[error("line {line} is no user; accepted: `name:password`, each of 1 to 255 bytes")]
+    #[error("line {line} is not a user; accepted: `name:password`, each of 1 to 255 bytes")]
     Line {
         /// Line, counted from 1.
         line: usize,
     },
     /// The file has no users.
-    #[error("there is no user; accepted: one `name:password` per line")]
+    #[error("the file has no user; accepted: one `name:password` per line")]
     Empty,
 }
 

@@ -85,7 +85,7 @@ pub(super) fn request(buffer: &[u8]) -> Step<Request> {
     let Some((port, after)) = after.split_first_chunk::<2>() else { return Step::Short };
     match (host, u16::from_be_bytes(*port)) {
         (Some(host), port @ 1..) => Step::Done(buffer.len() - after.len(), Request { host, port }),
-        _ => Step::Refuse(reply(GENERAL_FAILURE, None), "a destination that cannot be"),
+        _ => Step::Refuse(reply(GENERAL_FAILURE, None), "a destination with an invalid name or port 0"),
     }
 }
 

@@ -67,10 +67,13 @@ fn policies_change_hands_in_the_course_of_a_run() {
     assert_eq!(spec.switches[5].at, spec.network.changes[0].at);
     assert!(spec.switches[0].at >= Duration::from_secs(3));
     for (wrong, said) in [
-        ("at = \"3s\"\n", "this changes nothing"),
-        ("at = \"3s\"\nhost = \"client\"\npath = \"wlan\"\nrate = \"1mbit\"\n", "no policy of this host changes"),
+        ("at = \"3s\"\n", "this change sets no value"),
+        (
+            "at = \"3s\"\nhost = \"client\"\npath = \"wlan\"\nrate = \"1mbit\"\n",
+            "this change names a host but no policy",
+        ),
         ("at = \"3s\"\nrate = \"1mbit\"\n", "`path` is missing"),
-        ("at = \"3s\"\npath = \"wlan\"\nscheduler = \"ecf\"\n", "this changes nothing on its path"),
+        ("at = \"3s\"\npath = \"wlan\"\nscheduler = \"ecf\"\n", "this change sets no value of its path"),
         ("at = \"3s\"\nscheduler = \"efc\"\n", "there is no scheduler called `efc`"),
     ] {
         let error = read(&format!("{PATHS}{BULK}[[change]]\n{wrong}")).err().unwrap();

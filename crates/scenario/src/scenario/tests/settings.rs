@@ -31,7 +31,7 @@ fn a_new_setting_is_found() {
 
     let error = with_dummy("[host]\ndummy-flag = \"yes\"", &[]).err().unwrap();
     let said = (error.to_string(), error.help().unwrap().to_owned(), error.quoted());
-    assert_eq!(said, ("this is a string \"yes\"".into(), "accepted: a boolean".into(), Some("\"yes\"")));
+    assert_eq!(said, ("this is a string \"yes\"".into(), "accepted: true or false".into(), Some("\"yes\"")));
     let error = with_dummy("", &["host.dumy-flag=true"]).err().unwrap();
     assert_eq!((error.to_string().as_str(), error.quoted()), ("unknown key `dumy-flag`", Some("dumy-flag")));
     assert!(error.help().unwrap().starts_with("did you mean `dummy-flag`? accepted: profile, "), "{error:?}");
@@ -45,8 +45,8 @@ fn a_wrong_value_is_pointed_at() {
         ("initial-window = \"4\"", "this is a string \"4\"", "0 segments or more", "\"4\""),
         ("mss = 63", "`mss` is 63", "64 to 65495 bytes", "63"),
         ("send-buffer = \"0B\"", "`send-buffer` is empty", "any size from 1B", "\"0B\""),
-        ("min-rto = \"1 hour\"", "`hour` is no unit that fits here", "a time with its unit", "\"1 hour\""),
-        ("rejoin = true", "`true` is no time", "a time such as \"40ms\", or false", "true"),
+        ("min-rto = \"1 hour\"", "`hour` is not a unit accepted here", "a time with its unit", "\"1 hour\""),
+        ("rejoin = true", "`true` is not a time", "a time such as \"40ms\", or false", "true"),
         ("rto = \"linus\"", "unknown value `linus`", "linux, rfc6298, mptcp-ns3", "\"linus\""),
         ("rto = 3", "this is an integer `3`", "a string", "3"),
         ("deny-join = true", "unknown key `deny-join`", "profile, ", "deny-join"),

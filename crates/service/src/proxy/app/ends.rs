@@ -106,16 +106,16 @@ impl Proxy {
         if session.is_overdue(now, &self.settings.timeouts) {
             return match session.stage {
                 Stage::Greeting(_) => {
-                    session.detail = "did not say in time where to go".into();
+                    session.detail = "sent no destination within --handshake-timeout".into();
                     Next::End(Outcome::BadRequest)
                 }
                 Stage::Resolving(_) | Stage::Opening(..) => {
-                    session.detail = "not connected in time".into();
+                    session.detail = "not connected within --connect-timeout".into();
                     self.give_up_opening(cx, session);
                     self.deny(cx, session, Denial::TimedOut, Outcome::ConnectFailed)
                 }
                 Stage::Connecting(_) => {
-                    session.detail = "not connected in time".into();
+                    session.detail = "not connected within --connect-timeout".into();
                     Next::End(Outcome::ConnectFailed)
                 }
                 Stage::Relaying if session.relay.discards() => Next::End(self.reset_by_socket()),

@@ -111,7 +111,7 @@ impl Proxy {
                 (load.is_some_and(|load| load.subflows == 0), session.charged)
             });
             let Some(index) = worst.map(|(index, _)| index) else { return };
-            self.cut(cx, index, limit, "it held most");
+            self.cut(cx, index, limit, "it held the most memory");
         }
     }
 
@@ -127,7 +127,7 @@ impl Proxy {
         let gone: Vec<usize> =
             self.sessions.iter().filter(|(_, session)| is_gone(session)).map(|(index, _)| index).collect();
         for index in gone {
-            self.cut(cx, index, Limit::ClientMemory, "nobody seems to be there, and memory is short");
+            self.cut(cx, index, Limit::ClientMemory, "its peer acknowledges nothing, and memory is short");
         }
     }
 

@@ -83,7 +83,7 @@ pub enum BuildError {
         address: SocketAddr,
     },
     /// The service has no address.
-    #[error("cannot find `{host}`, where connections are to go: {error}")]
+    #[error("cannot resolve `{host}`, the destination of --to: {error}")]
     Service {
         /// Its name.
         host: String,

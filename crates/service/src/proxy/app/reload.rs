@@ -41,10 +41,10 @@ impl Proxy {
         match self.reload.as_mut().map_or(Reload::End, |reload| reload()) {
             Reload::Changed(changes) => {
                 self.change(cx, changes);
-                tracing::info!(target: "anabranch::proxy", "settings read again: {}", self.describe());
+                tracing::info!(target: "anabranch::proxy", "settings reloaded: {}", self.describe());
             }
             Reload::Failed(error) => {
-                tracing::error!(target: "anabranch::proxy", error, "settings not read again; going on as before");
+                tracing::error!(target: "anabranch::proxy", error, "settings not reloaded, the previous ones stay");
             }
             Reload::End => anabranch_host::Application::on_signal(self, cx, HANGUP),
         }
@@ -64,7 +64,7 @@ impl Proxy {
                     return;
                 }
                 if let Err(error) = self.start_resolver(cx) {
-                    return self.note_failure(cx.now, "cannot look names up", &error);
+                    return self.note_failure(cx.now, "cannot resolve names", &error);
                 }
                 if let Some(resolver) = &self.resolver {
                     // Until the answer comes the old addresses serve.

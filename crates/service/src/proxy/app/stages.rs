@@ -50,7 +50,7 @@ impl Proxy {
                 return Next::Wait;
             };
             let progress = match socket.read(&mut self.scratch) {
-                Ok(0) => return fail(session, Outcome::BadRequest, "left without a request"),
+                Ok(0) => return fail(session, Outcome::BadRequest, "closed the connection before a request"),
                 Ok(length) => front.receive(&self.scratch[..length]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Next::Wait,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -119,7 +119,7 @@ impl Proxy {
         }
         let dial = Dial::via(via, &permitted);
         if dial.is_empty() {
-            session.detail = "no --via address of the destination's family".into();
+            session.detail = "no --via address has the address family of the destination".into();
             return self.deny(cx, session, Denial::Unreachable, Outcome::ConnectFailed);
         }
         let Some(front) = take_front(session) else { return Next::Wait };
