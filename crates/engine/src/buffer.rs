@@ -2,25 +2,24 @@
 
 use crate::idle::release_if_empty;
 use bytes::{Bytes, BytesMut};
-use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// Written data by stream offset. Chunks are kept as written; nothing is copied unless a segment straddles two.
+/// Written data by stream offset. Pieces are kept as written; nothing is copied unless a segment straddles two.
 ///
-/// A writer that offers a large piece, sees part of it taken and offers the rest later makes one chunk, not many: the
-/// rest lies in memory where the chunk goes on, so the chunk just admits more of itself.
+/// A writer that offers a large piece, sees part of it taken and offers the rest later makes one piece, not many: the
+/// rest lies in memory where the piece goes on, so the piece just admits more of itself.
 #[derive(Debug, Default)]
 pub(crate) struct SendBuffer {
-    chunks: VecDeque<Chunk>,
+    pieces: VecDeque<Piece>,
     start: u64,
     end: u64,
-    /// The chunk of the latest slice; transmissions are mostly sequential.
+    /// The piece of the latest slice; transmissions are mostly sequential.
     hint: usize,
 }
 
-/// A piece as the application offered it.
-#[derive(Debug)]
-struct Chunk {
+/// A piece of the stream as the application offered it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Piece {
     /// Offset of its first byte.
     start: u64,
     /// All that was offered.
@@ -29,9 +28,18 @@ struct Chunk {
     taken: usize,
 }
 
-impl Chunk {
-    fn end(&self) -> u64 {
+impl Piece {
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    pub(crate) fn end(&self) -> u64 {
         self.start + self.taken as u64
+    }
+
+    /// Its bytes from `offset` on, which it holds.
+    pub(crate) fn from(&self, offset: u64) -> Bytes {
+        self.offered.slice((offset - self.start) as usize..self.taken)
     }
 
     fn data(&self) -> &[u8] {
@@ -46,7 +54,7 @@ impl Chunk {
 }
 
 impl SendBuffer {
-    /// Offset of the first byte kept.
+    /// Offset of the first byte without a DATA_ACK.
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
@@ -56,14 +64,24 @@ impl SendBuffer {
         self.end
     }
 
-    /// Bytes kept in memory: a piece goes as a whole, when the last of it is acknowledged.
-    pub(crate) fn memory(&self) -> u64 {
-        self.chunks.front().map_or(0, |first| self.end - first.start)
+    /// Offset of the first byte in memory: a piece goes as a whole, when the last of it is acknowledged.
+    pub(crate) fn held_from(&self) -> u64 {
+        self.pieces.front().map_or(self.end, |first| first.start)
     }
 
-    /// Pieces kept.
-    pub(crate) fn chunks(&self) -> usize {
-        self.chunks.len()
+    /// Bytes kept in memory.
+    pub(crate) fn memory(&self) -> u64 {
+        self.end - self.held_from()
+    }
+
+    /// Number of pieces kept.
+    pub(crate) fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// One of them, in the order of the stream.
+    pub(crate) fn piece(&self, index: usize) -> Option<&Piece> {
+        self.pieces.get(index)
     }
 
     /// Adds the first `taken` bytes of `data` at the end.
@@ -74,60 +92,64 @@ impl SendBuffer {
         }
         let start = self.end;
         self.end += taken as u64;
-        match self.chunks.back_mut() {
+        match self.pieces.back_mut() {
             Some(last) if last.goes_on_with(&data[..taken]) => last.taken += taken,
-            _ => self.chunks.push_back(Chunk { start, offered: data.clone(), taken }),
+            _ => self.pieces.push_back(Piece { start, offered: data.clone(), taken }),
         }
+    }
+
+    /// Number of pieces that end at or before `offset`: what [`Self::release`] will forget.
+    pub(crate) fn covered(&self, offset: u64) -> usize {
+        self.pieces.iter().take_while(|piece| piece.end() <= offset).count()
     }
 
     /// Forgets everything before `offset`.
     pub(crate) fn release(&mut self, offset: u64) {
         self.start = self.start.max(offset.min(self.end));
-        while self.chunks.front().is_some_and(|chunk| chunk.end() <= self.start) {
-            self.chunks.pop_front();
+        while self.pieces.front().is_some_and(|piece| piece.end() <= self.start) {
+            self.pieces.pop_front();
             self.hint = self.hint.saturating_sub(1);
         }
-        release_if_empty(&mut self.chunks);
+        release_if_empty(&mut self.pieces);
     }
 
-    /// Memory that holds the bytes `offset..offset + length`, and their position in it.
-    ///
-    /// They must be kept here. The memory is a piece as the application offered it, or a copy of bytes that straddle
-    /// two.
-    pub(crate) fn find(&mut self, offset: u64, length: usize) -> (Cow<'_, Bytes>, usize) {
+    /// The bytes `offset..offset + length`, which must be in memory here: a part of a piece as the application offered
+    /// it, or a copy of bytes that straddle two.
+    pub(crate) fn slice(&mut self, offset: u64, length: usize) -> Bytes {
         if length == 0 {
-            return (Cow::Owned(Bytes::new()), 0);
+            return Bytes::new();
         }
-        assert!(offset >= self.start && offset + length as u64 <= self.end, "only data still in the buffer is sent");
-        let index = self.chunk_of(offset);
+        assert!(offset >= self.held_from() && offset + length as u64 <= self.end, "only data in the buffer is sent");
+        let index = self.index_of(offset);
         self.hint = index;
-        let chunk = &self.chunks[index];
-        let at = (offset - chunk.start) as usize;
-        if at + length <= chunk.taken {
-            return (Cow::Borrowed(&chunk.offered), at);
+        let piece = &self.pieces[index];
+        let at = (offset - piece.start) as usize;
+        if at + length <= piece.taken {
+            return piece.offered.slice(at..at + length);
         }
         let mut joined = BytesMut::with_capacity(length);
-        joined.extend_from_slice(&chunk.data()[at..]);
-        for chunk in self.chunks.range(index + 1..) {
+        joined.extend_from_slice(&piece.data()[at..]);
+        for piece in self.pieces.range(index + 1..) {
             let missing = length - joined.len();
             if missing == 0 {
                 break;
             }
-            joined.extend_from_slice(&chunk.data()[..missing.min(chunk.taken)]);
+            joined.extend_from_slice(&piece.data()[..missing.min(piece.taken)]);
         }
-        (Cow::Owned(joined.freeze()), 0)
+        joined.freeze()
     }
 
-    fn chunk_of(&self, offset: u64) -> usize {
+    /// The index of the piece that holds `offset`, which must be in memory.
+    pub(crate) fn index_of(&self, offset: u64) -> usize {
         let holds =
-            |index: usize| self.chunks.get(index).is_some_and(|chunk| (chunk.start..chunk.end()).contains(&offset));
+            |index: usize| self.pieces.get(index).is_some_and(|piece| (piece.start..piece.end()).contains(&offset));
         if holds(self.hint) {
             return self.hint;
         }
         if holds(self.hint + 1) {
             return self.hint + 1;
         }
-        self.chunks.partition_point(|chunk| chunk.start <= offset) - 1
+        self.pieces.partition_point(|piece| piece.start <= offset) - 1
     }
 }
 
@@ -139,15 +161,8 @@ mod tests {
         buffer.push(&Bytes::from_static(data), data.len());
     }
 
-    impl SendBuffer {
-        fn slice(&mut self, offset: u64, length: usize) -> Bytes {
-            let (memory, at) = self.find(offset, length);
-            memory.slice(at..at + length)
-        }
-    }
-
     #[test]
-    fn slices_cross_chunks_and_survive_release() {
+    fn slices_cross_pieces_and_survive_release() {
         let mut buffer = SendBuffer::default();
         push(&mut buffer, b"abcde");
         push(&mut buffer, b"fg");
@@ -168,11 +183,11 @@ mod tests {
         let mut buffer = SendBuffer::default();
         buffer.push(&piece, 3);
         buffer.push(&piece.slice(3..), 2);
-        assert_eq!((buffer.chunks.len(), buffer.slice(1, 4)), (1, Bytes::from_static(b"bcde")));
+        assert_eq!((buffer.pieces.len(), buffer.slice(1, 4)), (1, Bytes::from_static(b"bcde")));
         // Not the next bytes of the piece, although they are there.
         buffer.push(&piece.slice(6..), 2);
-        assert_eq!((buffer.chunks.len(), buffer.slice(3, 4)), (2, Bytes::from_static(b"degh")));
+        assert_eq!((buffer.pieces.len(), buffer.slice(3, 4)), (2, Bytes::from_static(b"degh")));
         buffer.release(5);
-        assert_eq!((buffer.chunks.len(), buffer.slice(5, 2)), (1, Bytes::from_static(b"gh")));
+        assert_eq!((buffer.pieces.len(), buffer.slice(5, 2)), (1, Bytes::from_static(b"gh")));
     }
 }

@@ -1,17 +1,19 @@
-//! Original segments of one subflow that are not acknowledged there, as they left.
+//! Memory of a subflow for repeating segments as they first left.
 //!
 //! RFC 8684 §3.3.2 and §3.3.6: data is kept until it is acknowledged at the data level *and* by every subflow that
 //! carried it. A repetition on the same subflow has the same bytes under the same sequence numbers, and the same
 //! mapping and checksum, also when the data came through elsewhere meanwhile: middleboxes and the peer may hold the
 //! first copy (§6).
 //!
-//! Bytes that follow one another in the stream and in memory are one run, however many segments carried them. A mapping
-//! of one segment without a checksum is what the scoreboard knows of that segment, and is not kept here.
+//! The scoreboard has the one record of a segment under way: its numbers, and the data that it carried. That data is in
+//! the send buffer until it has its DATA_ACK. Kept here is the rest: pieces of the stream that have left the send
+//! buffer before a segment of this subflow was acknowledged, and mappings that are not those of one segment without a
+//! checksum. Most subflows have neither.
 
-use crate::recovery::Sent;
+use crate::buffer::{Piece, SendBuffer};
+use crate::recovery::Recovery;
 use crate::ring::Ring;
-use bytes::Bytes as Payload;
-use std::borrow::Cow;
+use bytes::{Bytes as Payload, BytesMut};
 
 /// A mapping as it was declared: of one segment, or of a burst of them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -34,137 +36,130 @@ impl Declared {
     }
 }
 
-/// Consecutive bytes of one piece of memory.
+/// A piece of the stream that has its DATA_ACK.
 #[derive(Default, Debug)]
-struct Run {
-    /// First subflow offset.
-    start: u64,
-    /// First data offset.
-    data: u64,
-    length: u64,
-    memory: Payload,
-    /// Position of the first in `memory`.
-    at: usize,
+struct Kept {
+    piece: Piece,
+    /// End of the last segment under way here that carried some of it, as a subflow offset.
+    until: u64,
 }
 
-impl Run {
-    fn end(&self) -> u64 {
-        self.start + self.length
-    }
-
-    fn slice(&self, start: u64, length: u64) -> &[u8] {
-        let from = self.at + (start - self.start) as usize;
-        &self.memory[from..from + length as usize]
-    }
-
-    /// Tells whether bytes that lie at `at` in `memory` go on where this ends, in the stream and in memory.
-    fn goes_on_with(&self, data: u64, memory: &Payload, at: usize) -> bool {
-        let same = std::ptr::eq(self.memory.as_ptr(), memory.as_ptr()) && self.memory.len() == memory.len();
-        same && self.data + self.length == data && self.at + self.length as usize == at
-    }
-}
-
-/// Runs by subflow offset, in order, without gaps.
-#[derive(Debug, Default)]
-pub(crate) struct Originals {
-    runs: Ring<Run>,
-    /// Mappings over several segments, and those with a checksum; disjoint.
+#[derive(Default, Debug)]
+struct Contents {
+    /// By data offset, disjoint.
+    pieces: Ring<Kept>,
+    /// Mappings over several segments, and those with a checksum: by subflow offset, disjoint.
     maps: Ring<Declared>,
 }
 
+/// Pieces and mappings, if there are any.
+#[derive(Debug, Default)]
+pub(crate) struct Originals(Option<Box<Contents>>);
+
 impl Originals {
-    /// `sent` leaves for the first time, behind all others, with what lies at `at` in `memory`.
-    pub(crate) fn push(&mut self, sent: &Sent, memory: Cow<'_, Payload>, at: usize) {
-        let length = u64::from(sent.len);
-        match self.runs.back_mut() {
-            Some(last) if last.goes_on_with(sent.data, &memory, at) => last.length += length,
-            _ => {
-                let memory = memory.into_owned();
-                self.runs.push_back(Run { start: sent.start, data: sent.data, length, memory, at });
+    /// The first `covered` pieces of the send buffer are about to leave it: keeps those of which a segment of this
+    /// subflow under way has carried some.
+    pub(crate) fn keep(&mut self, buffer: &SendBuffer, covered: usize, recovery: &Recovery) {
+        let Some(end) = covered.checked_sub(1).and_then(|last| buffer.piece(last)).map(Piece::end) else { return };
+        for sent in recovery.carrying(buffer.held_from(), end) {
+            let (from, to) = (sent.data.max(buffer.held_from()), sent.data + u64::from(sent.len));
+            let pieces = (buffer.index_of(from)..covered).filter_map(|index| buffer.piece(index));
+            for piece in pieces.take_while(|piece| piece.start() < to) {
+                self.keep_until(piece, sent.end());
             }
+        }
+    }
+
+    fn keep_until(&mut self, piece: &Piece, until: u64) {
+        let pieces = &mut self.0.get_or_insert_default().pieces;
+        let at = pieces.partition_point(|kept| kept.piece.start() < piece.start());
+        match pieces.get_mut(at) {
+            Some(kept) if kept.piece.start() == piece.start() => kept.until = kept.until.max(until),
+            _ => pieces.insert(at, Kept { piece: piece.clone(), until }),
         }
     }
 
     /// Keeps the mapping of the segments that were sent last.
     pub(crate) fn declare(&mut self, map: Declared) {
-        self.maps.push_back(map);
+        self.0.get_or_insert_default().maps.push_back(map);
     }
 
-    /// `length` bytes that were sent from subflow offset `start` on, piece by piece.
-    pub(crate) fn bytes(&self, start: u64, length: u64) -> impl Iterator<Item = &[u8]> {
-        let end = start + length;
-        let runs = self.runs.iter_from(self.index(start)).take_while(move |run| run.start < end);
-        runs.map(move |run| {
-            let from = start.max(run.start);
-            run.slice(from, end.min(run.end()) - from)
-        })
-    }
-
-    /// `length` bytes of one segment from subflow offset `start` on, if they were sent before.
-    pub(crate) fn payload(&self, start: u64, length: usize) -> Option<Payload> {
-        // New data lies behind all that was sent.
-        if self.runs.back().is_none_or(|last| last.end() <= start) {
-            return None;
+    /// `length` bytes of the stream from `offset` on, which a segment of this subflow under way has carried.
+    pub(crate) fn payload(&self, offset: u64, length: usize, buffer: &mut SendBuffer) -> Payload {
+        if self.0.is_none() || offset >= buffer.held_from() {
+            return buffer.slice(offset, length);
         }
-        let run = self.runs.get(self.index(start)).filter(|run| run.start <= start)?;
-        let from = run.at + (start - run.start) as usize;
-        Some(run.memory.slice(from..from + length))
+        let rest_of = |from: u64| {
+            let piece = self.piece_at(from).or_else(|| buffer.piece(buffer.index_of(from)));
+            piece.expect("what is under way is kept").from(from)
+        };
+        let first = rest_of(offset);
+        if first.len() >= length {
+            return first.slice(..length);
+        }
+        let mut joined = BytesMut::with_capacity(length);
+        while joined.len() < length {
+            let rest = rest_of(offset + joined.len() as u64);
+            joined.extend_from_slice(&rest[..rest.len().min(length - joined.len())]);
+        }
+        joined.freeze()
+    }
+
+    fn piece_at(&self, offset: u64) -> Option<&Piece> {
+        let pieces = &self.0.as_ref()?.pieces;
+        let at = pieces.partition_point(|kept| kept.piece.end() <= offset);
+        pieces.get(at).map(|kept| &kept.piece).filter(|piece| piece.start() <= offset)
     }
 
     /// The mapping of subflow offset `at`, if it is not that of a segment without a checksum.
     pub(crate) fn map(&self, at: u64) -> Option<Declared> {
-        let index = self.maps.partition_point(|map| map.end() <= at);
-        self.maps.get(index).filter(|map| map.start <= at).copied()
+        let maps = &self.0.as_ref()?.maps;
+        let index = maps.partition_point(|map| map.end() <= at);
+        maps.get(index).filter(|map| map.start <= at).copied()
     }
 
-    /// Returns true if the byte at data offset `at` is among these bytes, or in a mapping with a checksum, which can be
-    /// checked only when all of it has arrived.
-    pub(crate) fn hold(&self, at: u64) -> bool {
-        let own = self.runs.iter().any(|run| (run.data..run.data + run.length).contains(&at));
+    /// Returns true if the byte at data offset `at` is in a mapping with a checksum, which can be checked only when all
+    /// of it has arrived.
+    pub(crate) fn is_in_proof(&self, at: u64) -> bool {
         let covers = |map: &Declared| (map.data..map.data + u64::from(map.length)).contains(&at);
-        own || self.maps.iter().any(|map| map.checksum.is_some() && covers(map))
+        let mut maps = self.0.iter().flat_map(|contents| contents.maps.iter());
+        maps.any(|map| map.checksum.is_some() && covers(map))
     }
 
     /// The peer has all segments that ended at or before subflow offset `kept_from`.
+    #[inline]
     pub(crate) fn release(&mut self, kept_from: u64) {
-        if self.runs.is_empty() {
-            return;
-        }
-        while self.maps.front().is_some_and(|map| map.end() <= kept_from) {
-            self.maps.pop_front();
-        }
-        while self.runs.front().is_some_and(|run| run.end() <= kept_from) {
-            self.runs.pop_front();
-        }
-        if let Some(run) = self.runs.front_mut().filter(|run| run.start < kept_from) {
-            let gone = kept_from - run.start;
-            run.start = kept_from;
-            run.data += gone;
-            run.length -= gone;
-            run.at += gone as usize;
-        }
-        if self.runs.is_empty() {
-            // Most connections are idle most of the time.
-            *self = Originals::default();
+        if self.0.is_some() {
+            self.release_below(kept_from);
         }
     }
 
-    /// The run that ends behind subflow offset `at`.
-    fn index(&self, at: u64) -> usize {
-        self.runs.partition_point(|run| run.end() <= at)
+    fn release_below(&mut self, kept_from: u64) {
+        let Some(contents) = &mut self.0 else { return };
+        while contents.maps.front().is_some_and(|map| map.end() <= kept_from) {
+            contents.maps.pop_front();
+        }
+        // One that was carried out of order may stay until those before it have gone.
+        while contents.pieces.front().is_some_and(|kept| kept.until <= kept_from) {
+            contents.pieces.pop_front();
+        }
+        if contents.maps.is_empty() && contents.pieces.is_empty() {
+            self.0 = None;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recovery::{Config, Recovery};
+    use crate::Profile;
+    use crate::recovery::{AckIn, Config};
+    use crate::rtt::RttEstimator;
     use anabranch_units::{Duration, Instant};
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    /// Segments of these lengths that carry the data from `data` on, as they are recorded when they are sent.
-    fn segments(data: u64, lengths: &[u32]) -> Vec<Sent> {
+    fn recovery() -> Recovery {
         let config = Config {
             sack: true,
             rack: true,
@@ -174,13 +169,12 @@ mod tests {
             single_repair: false,
             max_rto: Duration::from_secs(60),
         };
-        let mut recovery = Recovery::new(config, 1, Instant::ZERO);
-        let mut at = data;
-        for length in lengths {
-            recovery.on_sent(Instant::ZERO, *length, at, 0);
-            at += u64::from(*length);
-        }
-        recovery.iter().collect()
+        Recovery::new(config, 1, Instant::ZERO)
+    }
+
+    fn acknowledge(recovery: &mut Recovery, ack: u64) {
+        let input = AckIn { ack, sack: &[], dsack: None, is_duplicate: false, rtt_from_timestamp: None };
+        recovery.on_ack(Instant::ZERO, &input, &RttEstimator::new(Profile::linux().rto));
     }
 
     fn map(start: u64, length: u16, checksum: Option<u16>) -> Declared {
@@ -193,65 +187,73 @@ mod tests {
     fn data_waits_for_the_rest_of_its_checksum() {
         for checksum in [None, Some(7)] {
             let mut originals = Originals::default();
-            for sent in segments(0, &[4, 4]) {
-                originals.push(&sent, Cow::Owned(Payload::from_static(b"abcd")), 0);
-            }
             originals.declare(map(1, 8, checksum));
             originals.release(5);
-            assert_eq!((originals.hold(0), originals.hold(4)), (checksum.is_some(), true));
+            assert_eq!((originals.is_in_proof(0), originals.is_in_proof(4)), (checksum.is_some(), checksum.is_some()));
             assert_eq!(originals.map(6), Some(map(1, 8, checksum)), "the second is repeated with the mapping of both");
             originals.release(9);
-            assert_eq!((originals.hold(0), originals.map(6)), (false, None));
+            assert_eq!((originals.is_in_proof(0), originals.map(6)), (false, None));
+            assert!(originals.0.is_none(), "nothing takes no memory");
         }
-    }
-
-    #[test]
-    fn a_segment_cut_in_two_is_found_in_what_was_sent() {
-        let mut originals = Originals::default();
-        for (sent, payload) in segments(0, &[4, 4]).iter().zip([&b"abcd"[..], b"efgh"]) {
-            originals.push(sent, Cow::Owned(Payload::from_static(payload)), 0);
-        }
-        assert_eq!(originals.payload(6, 2), Some(Payload::from_static(b"fg")));
-        assert_eq!(originals.payload(9, 1), None);
-        assert_eq!(originals.bytes(3, 4).collect::<Vec<_>>(), [b"cd", b"ef"]);
-        originals.release(5);
-        assert_eq!((originals.payload(4, 1), originals.hold(3), originals.hold(4)), (None, false, true));
-        originals.release(9);
-        assert!(originals.runs.is_empty());
     }
 
     proptest! {
-        /// Each segment with bytes of its own.
+        /// A stream in pieces, carried in order and out of it, with acknowledgments of either level as they come: each
+        /// byte under way can be repeated, and memory is kept for nothing else.
         #[test]
-        fn agrees_with_a_list_of_segments(
-            lengths in prop::collection::vec(1u32..9, 1..40),
-            jumps in prop::collection::vec(any::<bool>(), 40),
-            steps in prop::collection::vec(0usize..5, 40),
+        fn what_is_under_way_can_be_repeated(
+            pieces in prop::collection::vec(1usize..12, 1..30),
+            steps in prop::collection::vec((0u8..6, 0u64..200, 1u64..9), 1..80),
         ) {
-            let memory = Payload::from_iter(0..=255u8);
-            let (mut originals, mut model) = (Originals::default(), VecDeque::new());
-            let (mut ahead, mut first) = (0, 0);
-            for (n, mut sent) in segments(0, &lengths).into_iter().enumerate() {
-                // Another subflow carries a byte in between.
-                ahead += u64::from(jumps[n]);
-                sent.data = (sent.data + ahead) % 200;
-                let at = sent.data as usize;
-                originals.push(&sent, Cow::Borrowed(&memory), at);
-                model.push_back((sent, memory.slice(at..at + sent.len as usize)));
-                for _ in 0..steps[n].saturating_sub(3).min(model.len() - 1) {
-                    first = model.pop_front().map_or(first, |(gone, _)| gone.end());
+            let stream: Vec<u8> = (0..pieces.iter().sum::<usize>()).map(|at| at as u8).collect();
+            let (mut buffer, mut originals, mut recovery) = (SendBuffer::default(), Originals::default(), recovery());
+            let mut at = 0;
+            for length in &pieces {
+                // Each in memory of its own.
+                buffer.push(&Payload::copy_from_slice(&stream[at..at + length]), *length);
+                at += length;
+            }
+            let (end, mut una, mut next) = (stream.len() as u64, 0, 0);
+            let mut under_way = VecDeque::new();
+            for (step, place, length) in steps {
+                match step {
+                    // New data, or what is not acknowledged once more.
+                    0..=2 => {
+                        let data = if step == 0 { una + place % (end - una).max(1) } else { next };
+                        let length = length.min(end.saturating_sub(data)) as u32;
+                        if let Some(sent) = recovery.on_sent(Instant::ZERO, length, data, 0) {
+                            next = next.max(data + u64::from(length));
+                            under_way.push_back((sent.start, data, u64::from(length)));
+                        }
+                    }
+                    3 => {
+                        una = (una + place % 20).min(next);
+                        let covered = buffer.covered(una);
+                        originals.keep(&buffer, covered, &recovery);
+                        buffer.release(una);
+                    }
+                    _ => {
+                        let ack = (recovery.snd_una() + length).min(recovery.snd_nxt());
+                        acknowledge(&mut recovery, ack);
+                        originals.release(recovery.kept_from());
+                        under_way.retain(|(start, _, length)| start + length > ack);
+                    }
                 }
-                originals.release(first);
-                for (sent, payload) in &model {
-                    prop_assert_eq!(originals.payload(sent.start, payload.len()), Some(payload.clone()));
-                    let bytes = originals.bytes(sent.start, u64::from(sent.len)).collect::<Vec<_>>().concat();
-                    prop_assert_eq!(&bytes[..], payload);
+                for (start, data, length) in &under_way {
+                    let gone = recovery.snd_una().saturating_sub(*start);
+                    let (from, length) = (data + gone, (length - gone) as usize);
+                    let payload = originals.payload(from, length, &mut buffer);
+                    prop_assert_eq!(&payload[..], &stream[from as usize..from as usize + length]);
                 }
-                for data in 0..210 {
-                    let contains = |sent: &Sent| (sent.data..sent.data + u64::from(sent.len)).contains(&data);
-                    let held = model.iter().any(|(sent, _)| contains(sent));
-                    prop_assert_eq!(originals.hold(data), held, "at {}", data);
+                for at in 0..end {
+                    let carries = under_way.iter().any(|(_, data, length)| (*data..data + length).contains(&at));
+                    prop_assert_eq!(recovery.carries(at), carries, "at {}", at);
                 }
+                prop_assert!(originals.0.is_none() || !under_way.is_empty());
+                let kept = || originals.0.iter().flat_map(|contents| contents.pieces.iter());
+                prop_assert!(kept().all(|kept| kept.piece.end() <= una), "the send buffer has the rest");
+                let first = under_way.front().map_or(0, |(start, ..)| *start);
+                prop_assert!(kept().next().is_none_or(|kept| kept.until > first));
             }
         }
     }

@@ -59,11 +59,6 @@ impl<T> Ring<T> {
     }
 
     #[inline]
-    pub(crate) fn back_mut(&mut self) -> Option<&mut T> {
-        self.get_mut(self.len.wrapping_sub(1))
-    }
-
-    #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         if index >= self.len {
             return None;
@@ -259,7 +254,6 @@ mod tests {
                 prop_assert!(ring.iter().eq(&model) && ring.iter_mut().map(|held| *held).eq(model.iter().copied()));
                 prop_assert_eq!((ring.len(), ring.is_empty()), (model.len(), model.is_empty()));
                 prop_assert_eq!((ring.front(), ring.back()), (model.front(), model.back()));
-                prop_assert_eq!(ring.back_mut().copied(), model.back().copied());
                 for index in [0, 1, count, FULL, model.len() / 2, model.len().saturating_sub(1), model.len()] {
                     prop_assert_eq!(ring.get(index), model.get(index));
                     prop_assert_eq!(ring.get_mut(index).copied(), model.get(index).copied());

@@ -164,7 +164,7 @@ impl Connection {
     fn advance(&mut self, now: Instant, data: u64, fin_acked: bool, shared: &mut Shared) {
         if data > self.sender.outgoing.una {
             self.subflows.credit_carriers(&self.sender.outgoing.log, self.sender.outgoing.una);
-            self.sender.outgoing.release(data);
+            self.sender.outgoing.release(data, &mut self.subflows);
             self.timers.data_backoff = 0;
             self.paths.lost_subflows.clear();
             self.arm_data_timer(now, shared);

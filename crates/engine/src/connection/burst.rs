@@ -110,14 +110,14 @@ impl Connection {
             data_fin: burst.data_fin,
         };
         let mut map = self.keys.map(&declared);
-        let originals = &mut self.subflows[index].tx.originals;
+        let places = burst.first..burst.first + burst.segments;
         if self.negotiated.checksum {
-            let payloads = originals.bytes(burst.start, burst.length);
+            let payloads = shared.out.range(places.clone()).map(|transmit| transmit.segment.payload.as_ref());
             declared.checksum = Some(dss_checksum(self.keys.dsn(burst.data), map.subflow_seq, map.length, payloads));
             map.checksum = declared.checksum;
         }
-        originals.declare(declared);
-        let mut segments = shared.out.range_mut(burst.first..burst.first + burst.segments);
+        self.subflows[index].tx.originals.declare(declared);
+        let mut segments = shared.out.range_mut(places);
         let keys = segments.next().and_then(|first| {
             declare(&mut first.segment.options, &map, declared.data_fin);
             first.segment.options.mptcp.is_some().then(|| first.segment.options.clone())

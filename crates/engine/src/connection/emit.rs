@@ -144,7 +144,8 @@ impl Connection {
         let mut segment = self.base(now, index, flags, sent.start, shared);
         let grows = self.may_grow(sent, purpose, shared);
         let map = if sent.len > 0 {
-            let (payload, map) = self.piece(index, sent, grows);
+            let repeats = matches!(purpose, Purpose::Retransmission(_));
+            let (payload, map) = if repeats { self.piece_again(index, sent) } else { self.piece(index, sent, grows) };
             segment.payload = payload;
             Some(map)
         } else {
@@ -172,20 +173,10 @@ impl Connection {
         }
     }
 
-    /// The payload and mapping of data that leaves as `sent`: as they were the first time, of a part as of the whole,
-    /// for a checksum covers all of a mapping, and Linux takes another only when it is done with the one it has. The
-    /// checksum of a mapping that `grows` is still to come.
+    /// The payload and mapping of data that leaves as `sent` for the first time. The checksum of a mapping that `grows`
+    /// is still to come.
     fn piece(&mut self, index: usize, sent: &Sent, grows: bool) -> (Payload, Declared) {
-        let length = sent.len as usize;
-        let subflow = &mut self.subflows[index];
-        if let Some(payload) = subflow.tx.originals.payload(sent.start, length) {
-            let of_segment = || subflow.tx.recovery.whole(sent.start).map(|whole| declared(&whole));
-            let map = subflow.tx.originals.map(sent.start).or_else(of_segment);
-            return (payload, map.expect("what is kept is under way"));
-        }
-        let (memory, at) = self.sender.outgoing.buffer.find(sent.data, length);
-        let payload = memory.slice(at..at + length);
-        subflow.tx.originals.push(sent, memory, at);
+        let payload = self.sender.outgoing.buffer.slice(sent.data, sent.len as usize);
         let mut map = declared(sent);
         if self.negotiated.checksum && self.life.mode() != Mode::Plain && grows {
             map.checksum = Some(0);
@@ -196,6 +187,17 @@ impl Connection {
             self.subflows[index].tx.originals.declare(map);
         }
         (payload, map)
+    }
+
+    /// The payload and mapping of data that is repeated: as they were the first time, of a part as of the whole, for a
+    /// checksum covers all of a mapping, and Linux takes another only when it is done with the one it has.
+    fn piece_again(&mut self, index: usize, sent: &Sent) -> (Payload, Declared) {
+        let Self { sender, subflows, .. } = self;
+        let tx = &subflows[index].tx;
+        let payload = tx.originals.payload(sent.data, sent.len as usize, &mut sender.outgoing.buffer);
+        let of_segment = || tx.recovery.whole(sent.start).map(|whole| declared(&whole));
+        let map = tx.originals.map(sent.start).or_else(of_segment);
+        (payload, map.expect("what is repeated is under way"))
     }
 
     fn add_mapping(&mut self, index: usize, declared: Option<&Declared>, segment: &mut Segment) {

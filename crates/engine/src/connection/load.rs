@@ -15,9 +15,9 @@ pub(super) struct Progress {
 
 /// Memory of a piece of data beside its bytes: its place in a queue, its reference count, the allocator's.
 const PIECE: u64 = 96;
-/// Memory of a segment that is not acknowledged, beside its data: in the log of sent data, in its subflow's scoreboard
-/// and, if it is a run of its own, among the originals.
-const SEGMENT: u64 = 136;
+/// Memory of a segment that is not acknowledged, beside its data: in the log of sent data and in its subflow's
+/// scoreboard.
+const SEGMENT: u64 = 72;
 
 impl Progress {
     pub(super) fn new(now: Instant) -> Self {
@@ -47,7 +47,7 @@ impl Connection {
     pub(crate) fn load(&self) -> Load {
         let out = &self.sender.outgoing;
         let mut held = out.buffer.memory() + self.receiver.unread() + self.receiver.waiting_bytes();
-        let mut pieces = out.buffer.chunks() + self.receiver.pieces();
+        let mut pieces = out.buffer.pieces() + self.receiver.pieces();
         for subflow in self.subflows.iter() {
             held += subflow.rx.ofo.bytes() + subflow.rx.unplaced.len();
             pieces += subflow.rx.ofo.fragments() + subflow.rx.unplaced.pieces();

@@ -476,6 +476,7 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
+    use super::super::subflows::Subflows;
     use super::*;
     use anabranch_units::Duration;
     use bytes::Bytes as Payload;
@@ -515,7 +516,7 @@ mod tests {
         assert_eq!(next(&out, &subflow, 0), Ok((0, 1000)));
         out.record(Instant::ZERO, (0, 1000), &subflow, false);
         assert_eq!(next(&out, &subflow, 0), Err(Attempt::SillyWindow));
-        out.release(1000);
+        out.release(1000, &mut Subflows::default());
         assert_eq!(next(&out, &subflow, 0), Ok((1000, 700)));
         subflow.tx.snd_edge = 1;
         assert_eq!(next(&out, &subflow, 0), Err(Attempt::SubflowWindow));

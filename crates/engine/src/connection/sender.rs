@@ -150,9 +150,13 @@ impl Outgoing {
         (!lie).then_some((data, fin))
     }
 
-    /// The peer has all data before `una`.
-    pub(super) fn release(&mut self, una: u64) {
+    /// The peer has all data before `una`. Subflows that may have to repeat some of it keep that.
+    pub(super) fn release(&mut self, una: u64, subflows: &mut Subflows) {
         self.una = una;
+        let covered = self.buffer.covered(una);
+        if covered > 0 {
+            (0..subflows.len()).for_each(|index| subflows.unmarked(index).tx.keep(&self.buffer, covered));
+        }
         self.buffer.release(una);
         self.log.release(una);
         self.reinject.remove_below(una);
@@ -371,7 +375,7 @@ mod tests {
             out.record(NOW, (start, 1000), &subflow(0), true);
         }
         out.log.mark(1000, 2000, 1);
-        out.release(500);
+        out.release(500, &mut Subflows::default());
         out.send_elsewhere(0, Reason::DataTimeout);
         assert_eq!(out.reinject.first(), Some((500, 1000)));
         out.reinject.remove(500, 1000);
@@ -383,7 +387,7 @@ mod tests {
         let mut out = written(5000);
         out.open_window(0, 4000);
         out.record(NOW, (0, 2000), &subflow(0), true);
-        out.release(2000);
+        out.release(2000, &mut Subflows::default());
         out.open_window(2000, 1000);
         assert_eq!((out.edge, out.largest_window), (4000, 4000));
         out.open_window(1000, 9000);
@@ -410,7 +414,7 @@ mod tests {
         assert_eq!(sender.next_reinjection(&subflows), on(2));
         sender.outgoing.log.mark(0, 1000, 2);
         assert_eq!(sender.next_reinjection(&subflows), on(1), "all have carried it");
-        sender.outgoing.release(1000);
+        sender.outgoing.release(1000, &mut Subflows::default());
         assert_eq!(sender.next_reinjection(&subflows), None);
     }
 }

@@ -461,6 +461,19 @@ impl Recovery {
         self.board.whole(offset)
     }
 
+    /// Unacknowledged segments that carry data between offsets `from` and `to` of the stream, in sequence order.
+    pub(crate) fn carrying(&self, from: u64, to: u64) -> impl Iterator<Item = Sent> + '_ {
+        self.board.carrying(from, to)
+    }
+
+    /// Tells whether an unacknowledged segment holds the byte at offset `at` of the stream, be it in a part that was
+    /// acknowledged.
+    pub(crate) fn carries(&self, at: u64) -> bool {
+        let of_front = || self.board.front().and_then(|(_, front)| self.board.whole(front.start));
+        self.board.carrying(at, at + 1).next().is_some()
+            || of_front().is_some_and(|front| (front.data..front.data + u64::from(front.len)).contains(&at))
+    }
+
     /// Doublings of the timeout in force.
     #[cfg(test)]
     pub fn backoff(&self) -> u32 {

@@ -164,6 +164,9 @@ pub(super) struct Scoreboard {
     blocks: Option<Box<[Block; 4]>>,
     /// Records below this have been through [`Scoreboard::lose_below`].
     judged: u64,
+    /// End of the highest data sent here, and number of the first record from which on data follows in its order.
+    highest: u64,
+    ordered_from: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -189,6 +192,8 @@ impl Scoreboard {
             pending: RareSet::default(),
             blocks: None,
             judged: 0,
+            highest: 0,
+            ordered_from: 0,
         }
     }
 
@@ -218,6 +223,10 @@ impl Scoreboard {
             return None;
         }
         self.transmissions += 1;
+        if data < self.highest {
+            self.ordered_from = id;
+        }
+        self.highest = self.highest.max(data + u64::from(len));
         self.snd_nxt += record.weight();
         assert!(self.snd_nxt - self.snd_una <= u64::from(u32::MAX), "what is under way fits the peer's window");
         self.totals.add(record.state, record.weight());
@@ -493,6 +502,17 @@ impl Scoreboard {
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Sent> + '_ {
         self.segments.iter().map(|record| self.sent(record))
+    }
+
+    /// The records with data between offsets `from` and `to` of the stream. They are found by bisection as long as data
+    /// lies in order; otherwise all are looked at.
+    pub(super) fn carrying(&self, from: u64, to: u64) -> impl Iterator<Item = Sent> + '_ {
+        let ordered = self.ordered_from <= self.base;
+        let end = |record: &Record| record.data + u64::from(record.len);
+        let first = if ordered { self.segments.partition_point(|record| end(record) <= from) } else { 0 };
+        let records = self.segments.iter_from(first).take_while(move |record| !ordered || record.data < to);
+        let carry = records.filter(move |record| record.data < to && end(record) > from);
+        carry.map(|record| self.sent(record))
     }
 
     /// Offset at which the lowest record began, before a part of it was acknowledged; `snd_nxt` if there is none.

@@ -203,7 +203,7 @@ impl Subflow {
     /// Its own retransmission will bring the segment that holds the byte at data offset `una`; a part of it may have
     /// been acknowledged here.
     pub(crate) fn is_repairing(&self, una: u64) -> bool {
-        self.tx.originals.hold(una)
+        self.tx.recovery.carries(una) || self.tx.originals.is_in_proof(una)
     }
 
     /// Adds its timers, with the one of `keepalive`.

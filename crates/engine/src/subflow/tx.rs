@@ -1,6 +1,7 @@
 //! The sending half of a subflow.
 
 use crate::Profile;
+use crate::buffer::SendBuffer;
 use crate::originals::Originals;
 use crate::pacer::Pacer;
 use crate::path_mtu::PathMtu;
@@ -49,7 +50,7 @@ pub(crate) struct Tx {
     /// The highest DATA_ACK that came here.
     pub(crate) data_acked: Option<Dsn>,
     pub(crate) fin_sent: bool,
-    /// Segments as they were first sent, from the first that is not acknowledged here.
+    /// Memory for repeating segments as they first left, beside the scoreboard and the send buffer.
     pub(crate) originals: Originals,
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,
@@ -98,6 +99,11 @@ impl Tx {
             packets_sent: 0,
             timestamp_offset: 0,
         }
+    }
+
+    /// The first `covered` pieces of the send buffer are about to leave it.
+    pub(crate) fn keep(&mut self, buffer: &SendBuffer, covered: usize) {
+        self.originals.keep(buffer, covered, &self.recovery);
     }
 
     /// Its timeouts come to nothing: other subflows are preferred, and looked for.

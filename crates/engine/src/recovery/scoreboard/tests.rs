@@ -51,8 +51,9 @@ impl Pair {
         (Deliveries::default().departure(Instant::ZERO, true), false)
     }
 
-    fn push(&mut self, len: u32, flags: u8) {
-        let (start, data) = (self.board.snd_nxt(), 7 * self.board.snd_nxt());
+    /// New data, or some that began `back` bytes earlier in the stream.
+    fn push(&mut self, len: u32, flags: u8, back: u64) {
+        let (start, data) = (self.board.snd_nxt(), 2 * self.board.snd_nxt() - back);
         self.board.push(self.now, len, data, flags, Self::note());
         if len > 0 || flags & FIN != 0 {
             self.order += 1;
@@ -109,6 +110,13 @@ impl Pair {
         assert_eq!(self.board.oldest().map(|(_, sent)| plain(sent)), under_way.first().copied());
         let pending = self.model.iter().copied().filter(|sent| sent.state & (LOST | IN_REPAIR) == LOST);
         assert!(self.board.all_pending().map(plain).eq(pending), "what is lost and not repeated");
+        for about in self.model.iter().flat_map(|sent| [sent.data, sent.data + u64::from(sent.len)]) {
+            for (from, to) in [(about - 1, about), (about, about + 1), (about - 40, about + 40)] {
+                let carry = |sent: &Plain| sent.data < to && sent.data + u64::from(sent.len) > from;
+                let carrying = self.model.iter().copied().filter(carry);
+                assert!(self.board.carrying(from, to).map(plain).eq(carrying), "data from {from} to {to}");
+            }
+        }
     }
 }
 
@@ -139,7 +147,7 @@ proptest! {
                         sent.state |= if sacked != 0 && !reneged { SACKED } else { LOST };
                     }
                 }
-                _ => pair.push(len, u8::from(more == 0)),
+                _ => pair.push(len, u8::from(more == 0), if more == 9 { 300 } else { 0 }),
             }
             pair.check();
         }
