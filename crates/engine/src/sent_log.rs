@@ -80,6 +80,7 @@ impl SentLog {
         let stamp = now.since(self.began).as_nanos() << SLOT_BITS | u64::from(slot);
         let length = u16::try_from(length).expect("a segment is shorter than 64 KiB");
         if self.unacked.len() <= usize::from(slot) {
+            self.unacked.reserve_exact(usize::from(slot) + 1 - self.unacked.len());
             self.unacked.resize(usize::from(slot) + 1, 0);
         }
         self.unacked[usize::from(slot)] += u64::from(length);

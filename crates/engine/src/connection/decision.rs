@@ -100,6 +100,18 @@ impl Sender {
         }
     }
 
+    /// Nothing is to be sent, so that no policy is asked: gives back the memory of what they are shown.
+    #[inline]
+    pub(super) fn forget_views(&mut self) {
+        if self.views.capacity() > 0 {
+            self.views = Vec::new();
+            self.usage = Vec::new();
+            self.shares = Vec::new();
+            self.states = Vec::new();
+            self.shown = Indices::NONE;
+        }
+    }
+
     /// Tells the scheduler if the usable subflows are others than it knows of.
     fn tell_of_usable(&mut self, now: Instant) {
         let usable = self.views.iter().fold(0, |bits, view| bits | 1u32 << (view.id.0 % 32));

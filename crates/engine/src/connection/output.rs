@@ -185,6 +185,7 @@ impl Connection {
         self.sender.waiting.note(now, Obstacle::Application);
         self.send_due_acks(now, shared);
         self.sender.settle_idle(&mut self.subflows);
+        self.sender.forget_views();
     }
 
     /// Repeats what was lost, as far as each congestion window admits; the first repetition of a recovery at once.

@@ -110,6 +110,9 @@ const MAX_BURIED: usize = 256;
 
 impl Subflows {
     pub(super) fn push(&mut self, subflow: Subflow) {
+        // Exactly: most connections have few subflows, and keep them.
+        self.briefs.reserve_exact(1);
+        self.list.reserve_exact(1);
         self.briefs.push(Brief::new(subflow.id));
         self.list.push(subflow);
         self.renumber();

@@ -87,6 +87,9 @@ impl Controller {
         let key = FlowKey::beside(&self.flows, self.begun);
         self.begun += 1;
         let flow = Flow { id, key, mss, cwnd, ssthresh, srtt: None, recovering: false, counted: false };
+        // Exactly: most connections have few subflows, and idle most of the time.
+        self.flows.reserve_exact(1);
+        self.pasts.reserve_exact(1);
         self.flows.insert(at, flow);
         self.pasts.insert(at, Past::default());
         self.algorithm.on_flows_changed();

@@ -35,6 +35,7 @@ impl<S: Default> PerFlow<S> {
     pub fn of(&mut self, flow: &Flow) -> &mut S {
         let slot = usize::from(flow.key.slot);
         if self.0.len() <= slot {
+            self.0.reserve_exact(slot + 1 - self.0.len());
             self.0.resize_with(slot + 1, || None);
         }
         let entry = &mut self.0[slot];
