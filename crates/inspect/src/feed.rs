@@ -12,6 +12,7 @@ use anabranch_units::Instant;
 use anabranch_wire::{Captured, ParseError, parse_captured};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 /// Reads capture files and analyses what can be read of them; `-` is standard input. Troubles stand in
@@ -46,8 +47,17 @@ pub struct Watched {
 
 /// The same, and shows each TCP packet of a known flow to `watch`, in the order of time.
 pub fn inspect_watched(paths: &[PathBuf], limits: Limits, watch: &mut dyn FnMut(Passing<'_>)) -> Watched {
+    inspect_inputs(paths.iter().map(|path| Input::open(path)).collect(), limits, watch)
+}
+
+/// The same for captures that are in memory, each with its name.
+pub fn inspect_bytes(captures: Vec<(String, Vec<u8>)>, limits: Limits, watch: &mut dyn FnMut(Passing<'_>)) -> Watched {
+    let input = |(name, bytes)| Input::new(name, Reader::new(Cursor::new(bytes)));
+    inspect_inputs(captures.into_iter().map(input).collect(), limits, watch)
+}
+
+fn inspect_inputs(mut inputs: Vec<Input>, limits: Limits, watch: &mut dyn FnMut(Passing<'_>)) -> Watched {
     let mut inspector = Inspector::new(limits);
-    let mut inputs: Vec<Input> = paths.iter().map(|path| Input::open(path)).collect();
     loop {
         let next = inputs.iter_mut().enumerate().filter_map(|(index, input)| Some((input.next_at()?, index))).min();
         let Some((_, index)) = next else { break };
@@ -98,6 +108,10 @@ impl Input {
     fn open(path: &Path) -> Self {
         let name = path.display().to_string();
         let reader = if name == "-" { Reader::new(std::io::stdin()) } else { Reader::open(path) };
+        Input::new(name, reader)
+    }
+
+    fn new(name: String, reader: Result<Reader, ReadError>) -> Self {
         let mut input = Input {
             name,
             reader: None,

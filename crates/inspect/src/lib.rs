@@ -25,7 +25,7 @@ mod unknown;
 mod verdict;
 mod version;
 
-pub use feed::{Passing, Watched, inspect, inspect_watched};
+pub use feed::{Passing, Watched, inspect, inspect_bytes, inspect_watched};
 pub use inspector::{Inspector, Place, Sighting};
 pub use limits::Limits;
 pub use offer::Offer;

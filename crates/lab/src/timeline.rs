@@ -43,6 +43,8 @@ pub struct SentData {
     pub length: u64,
     /// Earlier transmission of the data, if any.
     pub copy: Copied,
+    /// Time at which it arrived undamaged; `None` if it was lost, or became part of another packet in a middlebox.
+    pub arrived: Option<Instant>,
     /// True if it did not arrive.
     pub lost: bool,
 }
@@ -199,7 +201,7 @@ impl Observer for TimelineObserver {
         let sent = &mut self.connections[connection].sent;
         self.under_way.insert(sight.id, (connection, sent.len()));
         let length = segment.payload.len() as u64;
-        sent.push(SentData { at: sight.at, path: sight.path, from, length, copy, lost: false });
+        sent.push(SentData { at: sight.at, path: sight.path, from, length, copy, arrived: None, lost: false });
     }
 
     fn on_received(&mut self, sight: Sight<'_>, condition: Condition) {
@@ -210,6 +212,7 @@ impl Observer for TimelineObserver {
         if sight.host == self.receiver {
             let Some((connection, place)) = self.under_way.remove(&sight.id) else { return };
             let traced = &mut self.connections[connection];
+            traced.sent[place].arrived = Some(sight.at);
             let SentData { from, length, .. } = traced.sent[place];
             let received = &mut self.state[connection].received;
             let before = received.held;

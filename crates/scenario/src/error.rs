@@ -48,6 +48,14 @@ impl ScenarioError {
         self.help.as_deref()
     }
 
+    /// Returns the name of the text that the error is in, and the line and column of its place, both counted from 1.
+    pub fn place(&self) -> Option<(&str, usize, usize)> {
+        let (source, place) = (self.source_code.as_ref()?, self.place.as_ref()?);
+        let before = source.inner().get(..place.offset())?;
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        Some((source.name(), before.matches('\n').count() + 1, column))
+    }
+
     /// Returns the text at the place of the error.
     pub fn quoted(&self) -> Option<&str> {
         let (source, place) = (self.source_code.as_ref()?, self.place.as_ref()?);
@@ -158,6 +166,12 @@ mod tests {
         assert_eq!((sources.push_file("file", "a = 1\nb = 2"), sources.push("--set", "c = 3")), (0, 12));
         let quote = |span: Range<usize>| sources.error(Problem::at(&span, "", "")).quoted().map(str::to_owned);
         assert_eq!(quote(6..7).as_deref(), Some("b"));
+        let place = |span: Range<usize>| {
+            let error = sources.error(Problem::at(&span, "", ""));
+            error.place().map(|(name, line, column)| (name.to_owned(), line, column))
+        };
+        assert_eq!(place(6..7), Some(("file".to_owned(), 2, 1)));
+        assert_eq!(place(16..17), Some(("--set".to_owned(), 1, 5)));
         assert_eq!(quote(0..11).as_deref(), Some("a = 1"));
         assert_eq!(quote(16..17).as_deref(), Some("3"));
         assert!(sources.is_in_file(&(6..7)) && !sources.is_in_file(&(12..13)));

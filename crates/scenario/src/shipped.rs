@@ -32,7 +32,8 @@ pub fn find(name: &str) -> Option<&'static Shipped> {
     SHIPPED.iter().find(|shipped| shipped.name == name)
 }
 
-pub(crate) fn trace(name: &str) -> Option<&'static str> {
+/// Returns the text of the shipped trace of that name.
+pub fn trace(name: &str) -> Option<&'static str> {
     TRACES.iter().find(|(trace, _)| *trace == name).map(|(_, text)| *text)
 }
 

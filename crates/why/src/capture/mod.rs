@@ -26,7 +26,7 @@ pub use answer::{
 };
 
 use crate::{Band, Bands, Interval, Limit, PathTime, Share};
-use anabranch_inspect::{Limits, Offer, Watched, inspect_watched};
+use anabranch_inspect::{Limits, Offer, Watched, inspect_bytes, inspect_watched};
 use choice::{Candidate, candidates};
 use faults::Group;
 use log::{FlowLog, Log};
@@ -63,6 +63,17 @@ impl CaptureInquiry {
     pub fn read(files: &[PathBuf]) -> Self {
         let mut log = Log::default();
         let watched = inspect_watched(files, Limits::default(), &mut |passing| log.packet(passing));
+        CaptureInquiry::of(log, watched)
+    }
+
+    /// Reads captures that are in memory, each with its name.
+    pub fn read_bytes(captures: Vec<(String, Vec<u8>)>) -> Self {
+        let mut log = Log::default();
+        let watched = inspect_bytes(captures, Limits::default(), &mut |passing| log.packet(passing));
+        CaptureInquiry::of(log, watched)
+    }
+
+    fn of(log: Log, watched: Watched) -> Self {
         let candidates = candidates(&log, &watched);
         CaptureInquiry { log, watched, candidates }
     }
