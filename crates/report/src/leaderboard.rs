@@ -1,11 +1,11 @@
-//! The leaderboard on the terminal, and what the adversary found.
+//! The leaderboard on the terminal.
 
 use crate::number::percent;
 use crate::policies::candidates;
 use crate::table::{Align, Table};
 use crate::wrap::wrap;
 use anabranch_lab::pairwise::Ratio;
-use anabranch_study::rank::{Find, Hunt, Leaderboard, Split, Standing, Worst};
+use anabranch_study::rank::{Leaderboard, Split, Standing, Worst};
 
 /// Number of splits shown on the terminal; a page has all.
 const SPLITS: usize = 4;
@@ -150,48 +150,6 @@ pub(crate) fn ratio(x: f64) -> String {
         x if x >= 9.95 => format!("{x:.1}"),
         x => format!("{x:.2}"),
     }
-}
-
-/// Results of the adversary's search, each with its scenario unless that has been written to a file.
-pub fn hunt(hunt: &Hunt, finds: &[Find], made: &str, written: Option<&str>, width: usize) -> String {
-    let mut text = format!("{made}\n\n");
-    let right = |name| (name, Align::Right);
-    let columns = [
-        right("#"),
-        right("times the best"),
-        right("as searched"),
-        right("as drawn"),
-        ("the best", Align::Left),
-        ("condition", Align::Left),
-    ];
-    let mut table = Table::new(columns);
-    for (n, it) in finds.iter().enumerate() {
-        let number = (n + 1).to_string();
-        let [verified, seen, drawn] = [it.verified.ratio, it.seen, it.drawn].map(ratio);
-        table.row([number, verified, seen, drawn, it.verified.best.clone(), it.condition.about()]);
-    }
-    text += &format!("{table}\n");
-    let (seeds, first) = (hunt.repeat, hunt.repeat + 1);
-    let note = format!(
-        "Times the best: the time of {} over that of the best of {}, on seeds from {first} on, which the search has \
-         not seen; as searched: on seeds 1 to {seeds}; as drawn: the same where the search began.",
-        hunt.target,
-        hunt.others.join(", ")
-    );
-    text += &(wrap(&note, width).join("\n") + "\n");
-    for it in finds {
-        let file = it.condition.file();
-        match written {
-            Some(directory) => text += &format!("\n{}\n", it.command(hunt, directory)),
-            None => {
-                text += &format!("\n# {file}\n{}", it.condition.toml());
-                if !it.condition.traces().is_empty() {
-                    text += "# Its traces are files beside it: --write DIR\n";
-                }
-            }
-        }
-    }
-    text
 }
 
 /// The leader, in one line, for the head of a page.

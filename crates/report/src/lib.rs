@@ -6,8 +6,11 @@
 
 #[cfg(test)]
 mod added;
+#[cfg(not(target_arch = "wasm32"))]
+mod adversary;
 mod calibration;
 mod comparison;
+#[cfg(unix)]
 pub mod file;
 mod headline;
 pub mod html;
@@ -26,11 +29,13 @@ mod why;
 mod why_capture;
 mod wrap;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use adversary::hunt;
 pub use calibration::calibration;
 pub use comparison::comparison;
 pub use headline::{Headline, PaperHead, paper_heads};
 pub use inspection::inspection;
-pub use leaderboard::{hunt, leaderboard};
+pub use leaderboard::leaderboard;
 pub use pairwise::pairwise;
 pub use rows::{Header, Results, Row, comparison_rows, json, run_rows};
 pub use runs::runs;

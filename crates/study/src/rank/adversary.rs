@@ -6,10 +6,9 @@
 //! seen.
 
 use super::condition::Condition;
-use super::leaderboard::against;
 use super::league::{Field, League, RankError};
 use super::point::Point;
-use crate::sweep::{Manifest, Store, SystemInfo};
+use crate::sweep::{Manifest, Store, SystemInfo, scores};
 use anabranch_lab::format::CAMPAIGN;
 use anabranch_lab::{VERSION, build};
 use anabranch_policy::Catalogue;
@@ -243,6 +242,13 @@ impl Ground<'_> {
             },
         })
     }
+}
+
+/// Returns the time of the first scheduler over that of the best of the others, and the index of that one.
+fn against(field: &Field) -> Option<(f64, usize)> {
+    let scores = scores(&field.trials, &vec![false; field.trials.systems.len()]);
+    let first = scores.first()?;
+    Some((first.to_best?, first.best?))
 }
 
 /// Number of conditions between two reports of progress.

@@ -194,13 +194,6 @@ fn against_best(score: &Score) -> f64 {
     score.to_best.expect("a league has two schedulers or more")
 }
 
-/// Returns the time of the first scheduler over that of the best of the others, and the index of that one.
-pub(super) fn against(field: &Field) -> Option<(f64, usize)> {
-    let scores = scores(&field.trials, &vec![false; field.trials.systems.len()]);
-    let first = scores.first()?;
-    Some((first.to_best?, first.best?))
-}
-
 fn worst(league: &League, fields: &[Field], scheduler: usize, scores: &[&Score]) -> Vec<Worst> {
     let mut order: Vec<usize> = (0..fields.len()).collect();
     order.sort_by(|a, b| against_best(scores[*b]).total_cmp(&against_best(scores[*a])));

@@ -10,6 +10,8 @@
 //! Leaderboard
 //! ```
 
+// A page has no use for the search, whose algebra is slow to compile.
+#[cfg(not(target_arch = "wasm32"))]
 mod adversary;
 mod condition;
 mod leaderboard;
@@ -17,6 +19,7 @@ mod league;
 mod point;
 mod written;
 
+#[cfg(not(target_arch = "wasm32"))]
 pub use adversary::{Find, Hunt, Verified};
 pub use condition::{BULK_SECONDS, Class, Condition, DrawnPath, Dynamics, LossKind, PageKind, Work};
 pub use leaderboard::{Cell, Leaderboard, Reference, Split, Standing, Worst};

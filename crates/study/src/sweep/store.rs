@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::ops::Range;
+#[cfg(unix)]
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -319,10 +320,12 @@ impl Store {
     /// Writes a temporary file of these bytes, which is deleted with the value.
     fn staged(&self, name: &str, bytes: &[u8]) -> Result<NamedTempFile, StoreError> {
         let broken = |error| StoreError::File { path: self.directory.join(name), error };
-        // The process's umask applies: others may be there to read it.
-        let mode = fs::Permissions::from_mode(0o666);
         let mut builder = tempfile::Builder::new();
-        let mut file = builder.prefix(UNFINISHED).permissions(mode).tempfile_in(&self.directory).map_err(broken)?;
+        builder.prefix(UNFINISHED);
+        // The process's umask applies: others may be there to read it.
+        #[cfg(unix)]
+        builder.permissions(fs::Permissions::from_mode(0o666));
+        let mut file = builder.tempfile_in(&self.directory).map_err(broken)?;
         file.as_file_mut().write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(broken)?;
         Ok(file)
     }
