@@ -3,7 +3,7 @@
 //! ```text
 //! Page > Section   words, statements, tables, figures as data      (study.rs, run.rs, comparison.rs fill them)
 //!    │ template    assets/page.html; minijinja escapes what people wrote
-//! HTML             assets/page.css, page.js, chart.js and vendor/ inside; no network
+//! HTML             assets/page.css, page.js, drawing.js, chart.js and vendor/ inside; no network
 //! ```
 
 mod compact;
@@ -364,10 +364,11 @@ const TEMPLATE: &str = include_str!("../../assets/page.html");
 const STYLE: &str = include_str!("../../assets/page.css");
 const LICENSES: &str = include_str!("../../assets/vendor/LICENSES");
 /// Scripts in the order in which they must run.
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 6] = [
     include_str!("../../assets/vendor/vega.min.js"),
     include_str!("../../assets/vendor/vega-lite.min.js"),
     include_str!("../../assets/vendor/vega-interpreter.js"),
     CHART_SCRIPT,
+    include_str!("../../assets/drawing.js"),
     include_str!("../../assets/page.js"),
 ];

@@ -11,11 +11,7 @@ use std::process::Command;
 
 /// Returns the folder of pages, exports and screenshots, or `None` if there is no browser.
 pub fn look(pages: &[(&str, String)]) -> Option<PathBuf> {
-    let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| runs(name));
-    let (Some(chromium), true, true) = (chromium, runs("node"), runs("npm")) else {
-        skip("Chromium, node or npm is not installed");
-        return None;
-    };
+    let chromium = chromium()?;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser");
     fs::create_dir_all(&folder).unwrap();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/html/browser");
@@ -29,12 +25,22 @@ pub fn look(pages: &[(&str, String)]) -> Option<PathBuf> {
     for (name, text) in pages {
         fs::write(folder.join(name), text).unwrap();
     }
-    let path = String::from_utf8(Command::new("which").arg(chromium).output().unwrap().stdout).unwrap();
-    let output = Command::new("node").current_dir(&folder).args(["check.mjs", path.trim(), "."]).output().unwrap();
+    let output = Command::new("node").current_dir(&folder).args(["check.mjs", &chromium, "."]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.ends_with("all checks hold\n"), "{said}");
     Some(folder)
+}
+
+/// Returns the path of Chromium, if node and npm are there, too.
+pub fn chromium() -> Option<String> {
+    let chromium = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| runs(name));
+    let (Some(chromium), true, true) = (chromium, runs("node"), runs("npm")) else {
+        skip("Chromium, node or npm is not installed");
+        return None;
+    };
+    let path = String::from_utf8(Command::new("which").arg(chromium).output().unwrap().stdout).unwrap();
+    Some(path.trim().to_owned())
 }
 
 /// Once; again only if another version is asked for.
