@@ -38,6 +38,8 @@ pub enum Command {
     Compare(crate::compare::CompareArgs),
     /// Explain the time that a scenario's or capture's transfers take, and which change would help.
     Why(crate::why::WhyArgs),
+    /// Open the laboratory: lessons, scenarios to edit and run, and the judge of captures, in the browser.
+    Lab(crate::lab::LabArgs),
     /// Rank schedulers over drawn conditions, or search for those in which one loses most.
     Rank(crate::rank::RankArgs),
     /// Compare systems over many conditions, in parts that any process can continue.

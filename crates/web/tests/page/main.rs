@@ -1,0 +1,100 @@
+//! The laboratory in a real browser: `web/build` builds the page, Chromium opens it from disk, and results are compared
+//! with those of the native simulator. Lessons are held to what they say.
+//!
+//! Without Chromium, node or npm the test of the page says on standard error that it was skipped; with
+//! `ANABRANCH_REQUIRE_BROWSER` set, as in CI, it fails.
+#![allow(clippy::unwrap_used)]
+
+// The report's own test uses all of it.
+#[allow(dead_code)]
+#[path = "../../../report/tests/html/browser.rs"]
+mod browser;
+mod lessons;
+
+use anabranch_lab::Keep;
+use anabranch_policy::Catalogue;
+use anabranch_scenario::{Scenario, shipped::SHIPPED};
+use anabranch_study::rank::Condition;
+use anabranch_web::answer;
+use anabranch_why::CaptureInquiry;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// Scenarios whose digests are compared.
+const SCENARIOS: usize = 50;
+
+#[test]
+fn the_page_works_in_a_browser_and_gives_the_results_of_the_command() {
+    let Some(chromium) = browser::chromium() else { return };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("laboratory");
+    fs::create_dir_all(&folder).unwrap();
+    // Cargo tells a test where programs of this build are, which the build for another target must not hear of.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let mut build = Command::new(root.join("web/build"));
+    let built = build.arg("--out").arg(&folder).env("CARGO_TARGET_DIR", target).output().unwrap();
+    if !built.status.success() {
+        return browser::skip(&format!("web/build fails: {}", String::from_utf8_lossy(&built.stderr)));
+    }
+    fs::write(folder.join("expected.json"), expected(&folder).to_string()).unwrap();
+    let mut check = Command::new("node");
+    check.current_dir(&root).arg("web/tests/check.mjs").arg(chromium).arg(folder.join("index.html")).arg(&folder);
+    let output = check.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.ends_with("all checks hold\n"), "{said}");
+}
+
+/// Returns what the native simulator gives.
+fn expected(folder: &Path) -> Value {
+    let catalogue = Arc::new(Catalogue::default());
+    let wlan = SHIPPED.iter().find(|it| it.name == "wlan-lte").unwrap().text;
+    let ask = |request: Value| -> Value {
+        serde_json::from_str(&answer(&catalogue, &request.to_string(), &[], &|_, _| ())).unwrap()
+    };
+    let source = json!({ "name": "wlan-lte", "text": wlan, "sets": [] });
+    let why = ask(json!({ "do": "why", "source": source, "seed": 3, "repeat": 5 }));
+    let run = anabranch_lab::run(&load(&catalogue, "wlan-lte", &[]), 3, &Keep::default()).unwrap();
+
+    let keep = Keep { captures: Some(folder.to_owned()), ..Keep::default() };
+    anabranch_lab::run(&load(&catalogue, "asymmetric-10-100", &["host.receive-buffer=64KiB"]), 1, &keep).unwrap();
+    let captures = ["client.pcapng", "server.pcapng"];
+    let paths: Vec<PathBuf> = captures.iter().map(|name| folder.join(name)).collect();
+    json!({
+        "wlan": wlan,
+        "run": { "digest": run.measured.events_digest },
+        "why": why["ok"]["answer"]["sentence"],
+        "captures": captures,
+        "capture": CaptureInquiry::read(&paths).answer(None).sentence,
+        "digests": digests(&catalogue),
+    })
+}
+
+/// Returns digests as the command has them: of the shipped scenarios and of drawn conditions, with schedulers in turn.
+fn digests(catalogue: &Arc<Catalogue>) -> Vec<Value> {
+    let shipped = SHIPPED.iter().map(|it| (it.name.to_owned(), it.text.to_owned()));
+    let drawn = (1..).map(|number| Condition::drawn(1, number)).filter(|it| it.traces().is_empty());
+    let drawn = drawn.map(|it| (it.name(), it.toml()));
+    let schedulers: Vec<&str> = catalogue.schedulers.names().filter(|name| *name != "single").collect();
+    let all = shipped.chain(drawn).take(SCENARIOS).enumerate();
+    let one = |(n, (name, text)): (usize, (String, String))| {
+        let set = format!("host.scheduler={}", schedulers[n % schedulers.len()]);
+        let scenario = load(catalogue, &name, &[&set]);
+        let seeds = if n < SHIPPED.len() { vec![1] } else { vec![1, 2] };
+        let digest =
+            |seed: &u64| anabranch_lab::run(&scenario, *seed, &Keep::default()).unwrap().measured.events_digest;
+        let events: Vec<String> = seeds.iter().map(digest).collect();
+        let source = json!({ "name": name, "text": text, "sets": [set] });
+        json!({ "source": source, "seeds": seeds, "digest": scenario.digest, "events": events })
+    };
+    all.map(one).collect()
+}
+
+/// Loads a scenario as the command does.
+fn load(catalogue: &Arc<Catalogue>, name: &str, sets: &[&str]) -> Scenario {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    anabranch_study::load(catalogue, name, &sets).unwrap()
+}

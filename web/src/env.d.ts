@@ -1,0 +1,20 @@
+declare module "virtual:worker" {
+  const code: string;
+  export default code;
+}
+declare module "*.css";
+
+/// Scripts of the report (crates/report/assets), which the page has before this one.
+declare const anabranchChart: {
+  places(systems: string[], figures: unknown[]): Map<string, number>;
+};
+declare const anabranchDrawing: {
+  Drawing: new (element: HTMLElement, figure: unknown, places: Map<string, number>, theme: () => "light" | "dark") => {
+    legend(): void;
+    draw(): void;
+    save(kind: string): Promise<void>;
+    chart: HTMLElement;
+    width: number;
+    view?: { finalize(): void };
+  };
+};

@@ -1,0 +1,54 @@
+// The address behind `#`: which part of the page is open, and in the laboratory scenario, seed and what was asked.
+
+export interface Lab {
+  name: string;
+  /// Absent for a shipped scenario that was not changed.
+  text?: string;
+  seed?: number;
+  repeat?: number;
+  schedulers?: string[];
+  /// What to do at once: `run`, `compare` or `why`.
+  task?: string;
+}
+
+const coded = (bytes: Uint8Array) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+const decoded = (text: string) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+
+async function through(bytes: Uint8Array<ArrayBuffer>, stream: GenericTransformStream): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream as ReadableWritablePair<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>)).arrayBuffer());
+}
+
+/// The fragment of a laboratory: a text is compressed, so that mail programs leave the link whole.
+export async function write(lab: Lab): Promise<string> {
+  const query = new URLSearchParams({ name: lab.name });
+  if (lab.text !== undefined) {
+    query.set("text", coded(await through(new TextEncoder().encode(lab.text) as Uint8Array<ArrayBuffer>, new CompressionStream("deflate-raw"))));
+  }
+  if (lab.seed !== undefined) query.set("seed", String(lab.seed));
+  if (lab.repeat !== undefined) query.set("repeat", String(lab.repeat));
+  if (lab.schedulers?.length) query.set("schedulers", lab.schedulers.join(","));
+  if (lab.task) query.set("do", lab.task);
+  return `#lab?${query}`;
+}
+
+export async function read(query: string): Promise<Lab> {
+  const found = new URLSearchParams(query);
+  const lab: Lab = { name: found.get("name") ?? "wlan-lte" };
+  const text = found.get("text");
+  if (text !== null) {
+    try {
+      lab.text = new TextDecoder().decode(await through(decoded(text), new DecompressionStream("deflate-raw")));
+    } catch {
+      throw new Error("the scenario in this link is damaged: copy the link whole");
+    }
+  }
+  for (const key of ["seed", "repeat"] as const) {
+    const value = Number(found.get(key));
+    if (found.get(key) && Number.isSafeInteger(value) && value >= 0) lab[key] = value;
+  }
+  const schedulers = found.get("schedulers");
+  if (schedulers) lab.schedulers = schedulers.split(",").filter(Boolean);
+  const task = found.get("do");
+  if (task) lab.task = task;
+  return lab;
+}

@@ -1,0 +1,203 @@
+// Looks at the laboratory in Chromium, from disk: node check.mjs CHROMIUM PAGE FOLDER
+// FOLDER has expected.json (what the native simulator gives) and captures; screenshots go there.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { gzipSync } from "node:zlib";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const [program, page, folder] = process.argv.slice(2);
+const expected = JSON.parse(readFileSync(join(folder, "expected.json"), "utf8"));
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const failures = [];
+const check = (holds, what) => { if (!holds) failures.push(what); };
+const url = pathToFileURL(page).href;
+
+// 1.5 MB is what a reader on a slow line bears; servers send pages compressed.
+const size = gzipSync(readFileSync(page), { level: 9 }).length;
+console.log(`the page: ${(readFileSync(page).length / 1e6).toFixed(2)} MB, compressed ${(size / 1e6).toFixed(2)} MB`);
+check(size <= 1.5e6, `compressed, the page has ${size} bytes: more than 1.5 MB`);
+
+const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
+const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, reducedMotion: "reduce" });
+
+async function opened(fragment, width = 1200, scheme = "light") {
+  const it = await context.newPage();
+  await it.setViewportSize({ width, height: 900 });
+  await it.emulateMedia({ colorScheme: scheme });
+  it.on("console", (said) => { if (["error", "warning"].includes(said.type())) failures.push(`${fragment}: the console says: ${said.text()}`); });
+  it.on("pageerror", (error) => failures.push(`${fragment}: ${error.stack ?? error}`));
+  it.on("request", (request) => check(request.url().startsWith(url) || /^(blob|data):/.test(request.url()), `${fragment}: asks for ${request.url()}`));
+  await it.goto(url + fragment);
+  await it.waitForFunction(() => !document.getElementById("loading"), null, { timeout: 60_000 });
+  return it;
+}
+
+/// Nobody is shut out: contrast, names, roles, order. The rules of WCAG 2.1 A and AA, and what axe calls good practice.
+async function accessible(it, where) {
+  // The page forbids scripts that it does not know; the tool comes in over the debugging protocol.
+  await it.evaluate(`${axe}; undefined`);
+  const { violations } = await it.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  for (const { id, help, nodes } of violations) failures.push(`${where}: axe ${id}: ${help}: ${nodes.slice(0, 3).map((node) => `${node.html.slice(0, 160)} ${node.failureSummary?.replaceAll("\n", " ")}`).join(" | ")}`);
+}
+
+async function narrow(it, where) {
+  const widest = await it.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  if (widest <= 0) return;
+  const culprits = await it.evaluate(() => [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !e.closest(".wide")).slice(0, 4).map((e) => e.outerHTML.slice(0, 120)));
+  failures.push(`${where}: scrolls sideways by ${widest} px: ${culprits.join(" | ")}`);
+}
+
+const shot = (it, name) => it.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+const done = (it) => it.waitForFunction(() => document.querySelector(".status")?.hidden === true && document.querySelector(".results")?.childElementCount > 0, null, { timeout: 300_000 });
+/// Figures are drawn when they come into view.
+async function drawn(it) {
+  for (const figure of await it.locator("figure:visible").all()) await figure.scrollIntoViewIfNeeded();
+  await it.waitForFunction(() => [...document.querySelectorAll("figure .chart")].every((chart) => !chart.checkVisibility() || chart.classList.contains("drawn")), null, { timeout: 60_000 });
+  await it.evaluate(() => scrollTo(0, 0));
+}
+
+// Lessons.
+{
+  const it = await opened("");
+  const links = await it.locator(".cards a").evaluateAll((all) => all.map((link) => link.getAttribute("href")));
+  check(links.length === 6, `${links.length} lessons are listed`);
+  await accessible(it, "lessons");
+  await shot(it, "lessons");
+  for (const link of links) {
+    await it.goto(url + link);
+    await done(it);
+    check(await it.locator(".warning").count() === 0, `${link}: ${await it.locator(".warning").allTextContents()}`);
+    await drawn(it);
+    const bars = await it.locator("#figure-result .chart svg path[aria-roledescription='bar']").count();
+    check(bars >= 3, `${link}: its figure has ${bars} bars`);
+    await accessible(it, link);
+    await shot(it, link.replace(/\W+/g, "-").slice(1));
+    const before = await it.locator("#figure-result").innerHTML();
+    await it.locator(".changes select").first().selectOption({ index: 1 });
+    await it.waitForFunction(() => document.querySelector(".status")?.hidden === false, null, { timeout: 10_000 }).catch(() => undefined);
+    await done(it);
+    await drawn(it);
+    check(await it.locator("#figure-result").innerHTML() !== before, `${link}: changing a setting changes no figure`);
+  }
+  await it.close();
+}
+
+// The laboratory, with the keyboard where a reader would use it.
+{
+  const it = await opened("#lab?name=wlan-lte&seed=3");
+  await it.waitForSelector(".mistake .fine");
+  const area = it.locator(".editor textarea");
+  await area.focus();
+  await it.keyboard.press("Control+Home");
+  await it.keyboard.type("[host]\nsched");
+  await it.waitForSelector(".completions:not([hidden]) li");
+  check((await it.locator(".completions li").first().textContent()).startsWith("scheduler"), "no completion of `sched`");
+  await it.keyboard.press("Enter");
+  const values = await it.locator(".completions li").allTextContents();
+  check(values.some((text) => text.startsWith('"late"')), `values of scheduler: ${values.slice(0, 5)}`);
+  await it.keyboard.press("Escape");
+  await it.waitForFunction(() => document.querySelector(".mistake b"));
+  check(/line 2/.test(await it.locator(".mistake").textContent()), `a mistake without its line: ${await it.locator(".mistake").textContent()}`);
+  await accessible(it, "a mistake");
+  await shot(it, "mistake");
+
+  await it.locator("select").first().selectOption("wlan-lte");
+  await it.waitForSelector(".mistake .fine");
+  await it.getByRole("button", { name: "Run once" }).click();
+  await done(it);
+  await drawn(it);
+  check((await it.locator(".digest").textContent())?.endsWith(expected.run.digest), "the digest of the run is not the command's");
+  const clock = () => it.locator(".clock").textContent();
+  await it.getByRole("button", { name: "Step ▸" }).click();
+  const first = await clock();
+  await it.getByRole("button", { name: "Step ▸" }).click();
+  check(await clock() > first, `a step does not move: ${first}`);
+  await it.locator(".player input[type=range]").fill("500");
+  check(/^0\.[1-9]/.test(await clock()), `scrubbed to ${await clock()}`);
+  const middle = await clock();
+  await it.getByRole("button", { name: "Play", exact: true }).click();
+  await it.waitForFunction((before) => document.querySelector(".clock").textContent > before, middle);
+  await it.getByRole("button", { name: "Pause" }).click();
+  await accessible(it, "a run");
+  await shot(it, "run");
+
+  // From the middle on another scheduler; what was before stays as it was.
+  await it.locator(".player select").last().selectOption("redundant");
+  await it.getByRole("button", { name: "Run again" }).click();
+  await it.waitForFunction((digest) => document.querySelector(".digest") && !document.querySelector(".digest").textContent.endsWith(digest), expected.run.digest);
+  check(/scheduler = "redundant"/.test(await area.inputValue()), "the change is not in the scenario");
+  await it.getByRole("button", { name: "Copy link" }).click();
+  await it.waitForFunction(() => location.hash.includes("text="));
+  const link = await it.evaluate(() => location.hash);
+  const text = await area.inputValue();
+  await it.close();
+
+  const copy = await opened(link);
+  await copy.waitForSelector(".mistake .fine");
+  check(await copy.locator(".editor textarea").inputValue() === text, "a link does not bring the scenario");
+  check(await copy.locator("input[type=number]").first().inputValue() === "3", "a link does not bring the seed");
+  // A long comparison can be ended, and the next one works.
+  await copy.locator("input[type=number]").nth(1).fill("1000");
+  await copy.getByRole("button", { name: "Compare" }).click();
+  await copy.getByRole("button", { name: "Stop" }).click();
+  await copy.waitForFunction(() => document.querySelector(".status").hidden);
+  await copy.locator("select").first().selectOption("wlan-lte");
+  await copy.locator("input[type=number]").nth(1).fill("5");
+  await copy.getByRole("button", { name: "Compare" }).click();
+  await done(copy);
+  await drawn(copy);
+  check(await copy.locator(".grid tbody tr").count() > 7, "a comparison without its ranking");
+  await accessible(copy, "a comparison");
+  await shot(copy, "comparison");
+  await copy.getByRole("button", { name: "Why so slow?" }).click();
+  await copy.waitForSelector(".sentence", { timeout: 120_000 });
+  check((await copy.locator(".sentence").textContent()) === expected.why, `why says: ${await copy.locator(".sentence").textContent()}`);
+  await accessible(copy, "why");
+  await shot(copy, "why");
+
+  // Every scheduler, ten seeds: how long it takes is told, not judged, since machines differ.
+  const begun = Date.now();
+  const all = await copy.evaluate((text) => window.anabranch({ do: "compare", source: { name: "wlan-lte", text, sets: [] }, schedulers: [], seed: 1, repeat: 10 }), expected.wlan);
+  console.log(`${all.summary.ranking.length} schedulers x 10 seeds of wlan-lte: ${((Date.now() - begun) / 1000).toFixed(1)} s`);
+  for (const [n, { source, seeds, digest, events }] of expected.digests.entries()) {
+    const found = await copy.evaluate(([source, seeds]) => window.anabranch({ do: "digests", source, seeds }), [source, seeds]);
+    check(found.scenario === digest && JSON.stringify(found.events) === JSON.stringify(events), `${n}, ${source.name}: digests ${found.events}, the command's are ${events}`);
+  }
+  console.log(`${expected.digests.length} scenarios have the digests of the command`);
+  await copy.close();
+}
+
+// A capture.
+{
+  const it = await opened("#capture");
+  await accessible(it, "capture");
+  await it.locator("input[type=file]").setInputFiles(expected.captures.map((name) => join(folder, name)));
+  await it.waitForSelector(".sentence", { timeout: 60_000 });
+  check((await it.locator(".sentence").textContent()) === expected.capture, `the capture: ${await it.locator(".sentence").textContent()}`);
+  await accessible(it, "a capture");
+  await shot(it, "capture");
+  await it.locator("input[type=file]").setInputFiles(join(folder, "expected.json"));
+  await it.waitForFunction(() => /neither pcap nor pcapng/.test(document.querySelector(".results").textContent));
+  await it.close();
+}
+
+// A telephone, and darkness.
+for (const [width, scheme] of [[360, "light"], [1200, "dark"], [360, "dark"]]) {
+  for (const fragment of ["", "#lesson/small-buffer", "#lab?name=wlan-lte&seed=1&do=run", "#lab?name=wlan-lte&seed=1&repeat=3&do=compare", "#lab?name=wlan-lte&repeat=2&do=why", "#capture"]) {
+    const it = await opened(fragment, width, scheme);
+    if (/lesson|do=/.test(fragment)) await done(it);
+    await drawn(it);
+    const where = `${fragment}, ${width} px, ${scheme}`;
+    await narrow(it, where);
+    if (scheme === "dark") await accessible(it, where);
+    await shot(it, `${fragment.replace(/\W+/g, "-") || "lessons"}-${width}-${scheme}`);
+    await it.close();
+  }
+}
+
+await browser.close();
+for (const failure of failures) console.log(`FAILS ${failure}`);
+if (failures.length > 0) process.exit(1);
+console.log("all checks hold");

@@ -1,0 +1,87 @@
+// Builds the laboratory into one file, dist/index.html, which opens from disk and asks for nothing over the network.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { build, defineConfig, type Plugin } from "vite";
+
+const here = import.meta.dirname;
+const report = resolve(here, "../crates/report/assets");
+/// Scripts of the report in the order in which they run: figures look the same in both.
+const DRAWING = ["vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-interpreter.js", "chart.js", "drawing.js"];
+const WORKER = "virtual:worker";
+
+/// The worker as a text: the page starts it from a Blob, since a page from disk may not load another file.
+function worker(): Plugin {
+  return {
+    name: "worker",
+    resolveId: (id) => (id === WORKER ? `\0${WORKER}` : undefined),
+    async load(id) {
+      if (id !== `\0${WORKER}`) return undefined;
+      const built = await build({
+        configFile: false, logLevel: "warn", root: here,
+        build: { write: false, target: "es2022", lib: { entry: resolve(here, "src/worker.ts"), formats: ["iife"], name: "worker" } },
+      });
+      const output = (Array.isArray(built) ? built : [built]).flatMap((it) => ("output" in it ? it.output : []));
+      const chunk = output.find((it) => it.type === "chunk");
+      if (!chunk || chunk.type !== "chunk") throw new Error("the worker was not built");
+      return `export default ${JSON.stringify(chunk.code)};`;
+    },
+  };
+}
+
+/// Puts scripts, styles and the compiled simulator into the page, and names the scripts that may run by their hashes.
+function single(wasm: string): Plugin {
+  return {
+    name: "single",
+    enforce: "post",
+    generateBundle(_, bundle) {
+      const of = (test: (name: string) => boolean) => Object.values(bundle).filter((it) => test(it.fileName));
+      const text = (it: (typeof bundle)[string]) => (it.type === "chunk" ? it.code : String(it.source));
+      const [page] = of((name) => name.endsWith(".html"));
+      const [main, ...others] = of((name) => name.endsWith(".js"));
+      if (!page || page.type !== "asset" || !main || others.length > 0) throw new Error("expected one page and one script");
+      const styles = of((name) => name.endsWith(".css")).map(text).join("\n");
+      const safe = (code: string) => code.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
+      const scripts = DRAWING.map((name) => ({ type: "", code: safe(`\n${readFileSync(resolve(report, name), "utf8")}\n`) }));
+      scripts.push({ type: ' type="module"', code: safe(`\n${text(main)}\n`) });
+      const hashes = scripts.map(({ code }) => `'sha256-${createHash("sha256").update(code).digest("base64")}'`);
+      const policy = [
+        "default-src 'none'", `script-src 'wasm-unsafe-eval' ${hashes.join(" ")}`, "worker-src blob:", "style-src 'unsafe-inline'",
+        "img-src data: blob:", "base-uri 'none'", "form-action 'none'",
+      ].join("; ");
+      // A third smaller than by gzip. Compressed once more by a server, base64 costs nearly nothing; from disk it costs a third.
+      const engine = execFileSync("xz", ["--format=lzma", "-9e", "--stdout", wasm], { maxBuffer: 1 << 28 }).toString("base64");
+      const { size } = statSync(wasm);
+      const licences = readFileSync(resolve(report, "vendor/LICENSES"), "utf8") + readFileSync(resolve(here, "node_modules/uplot/LICENSE"), "utf8");
+      const escaped = licences.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+      let html = String(page.source)
+        .replace(/<script type="module"[^>]*><\/script>\n?/, "")
+        .replace(/<link rel="stylesheet"[^>]*>\n?/, "");
+      const insert = (before: string, what: string) => {
+        if (!html.includes(before)) throw new Error(`index.html has no ${before}`);
+        // A function, since `$` has a meaning in replacements.
+        html = html.replace(before, () => what + before);
+      };
+      insert('<meta name="viewport"', `<meta http-equiv="Content-Security-Policy" content="${policy}">\n`);
+      insert("</head>", `<style>\n${styles}\n</style>\n`);
+      insert("</pre></details>\n</footer>", escaped);
+      const tags = scripts.map(({ type, code }) => `<script${type}>${code}</script>\n`).join("");
+      insert("</body>", `<script type="text/plain" id="engine" data-length="${size}">${engine}</script>\n${tags}`);
+      page.source = html;
+      for (const it of Object.values(bundle)) if (it !== page) delete bundle[it.fileName];
+    },
+  };
+}
+
+const WASM = process.env.ANABRANCH_WASM ?? resolve(here, "../target/wasm32-unknown-unknown/web/anabranch_web.wasm");
+
+export default defineConfig({
+  root: here,
+  base: "./",
+  plugins: [worker(), single(WASM)],
+  build: {
+    outDir: process.env.ANABRANCH_PAGE ?? resolve(here, "dist"), emptyOutDir: false, target: "es2022", modulePreload: false,
+    assetsInlineLimit: 1 << 20, reportCompressedSize: false,
+  },
+});
