@@ -18,6 +18,7 @@ mod packet_socket;
 mod privileges;
 mod reactor;
 mod signals;
+mod sock_diag;
 mod supervisor;
 #[allow(unsafe_code)]
 mod sys;
@@ -37,6 +38,7 @@ pub use packet_socket::{PacketSocket, VethError};
 pub use privileges::{Keep, drop_privileges, hide_memory, pass_on_net_admin, raise_open_files, release_memory};
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
 pub use signals::Caught;
+pub use sock_diag::{SockDiag, sockets_of};
 pub use supervisor::{Inside, IsolationError, Outcome, Received, Signals, supervise};
 pub use translate::{Pair, Translated};
 pub use tun::Tun;

@@ -1,10 +1,13 @@
 //! The signals that would end a process, as something to be read: so that whatever it has changed is put back first.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use signal_hook::low_level::pipe;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Signals of this process that are caught, from when this is made until the process ends.
 #[derive(Debug)]
@@ -51,6 +54,15 @@ impl Caught {
     /// The same signals for another reader; each is read by one of them.
     pub(crate) fn share(&self) -> io::Result<Self> {
         Ok(Caught { rings: self.rings.try_clone()?, raised: self.raised.clone() })
+    }
+
+    /// Waits for one of them, for at most so long. Returns true if one came.
+    pub fn wait(&mut self, most: Duration) -> io::Result<bool> {
+        let most = Timespec::try_from(most).ok();
+        match poll(&mut [PollFd::new(&self.rings, PollFlags::IN)], most.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(!self.take().is_empty()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Readable when there is something to take.

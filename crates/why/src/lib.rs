@@ -5,6 +5,7 @@
 //!   transfer's time to the nanosecond.
 //! - [`Judge`] watches a run of the simulator and gives each moment to one limit; `attribution.rs` has the order of
 //!   precedence.
+//! - [`Follower`] finds them in what the stock kernel tells of its sockets.
 //! - [`CaptureInquiry`] finds the same limits in captures of anybody's hosts.
 //! - [`Alternatives`] are runs with one thing changed; [`Inquiry`] makes them and sums up in [`Answer`].
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ mod capture;
 mod inquiry;
 mod judge;
 mod limit;
+mod live;
 mod sentence;
 
 pub use alternative::{Alternative, Alternatives, Kind, LeftOut, Load, Others, buffers};
@@ -29,3 +31,7 @@ pub use capture::{
 pub use inquiry::{Inquiry, InquiryError};
 pub use judge::{Judge, Judged};
 pub use limit::{Entry, LIMITS, Limit};
+pub use live::{
+    Follower, Info, LiveAnswer, LiveConnection, LiveShare, LiveSubflow, Memory, MptcpInfo, Protocol, Socket, Target,
+    TcpInfo,
+};
