@@ -212,7 +212,7 @@ fn options_stripped_on_the_way() {
     let strip = "[[path.wlan.middlebox]]\nkind = \"strip\"\nfrom = \"syn\"\n[host]\nfirst-path = \"as-listed\"\n";
     let captured = Captured::of("strip", &format!("{TWO}{strip}"));
     let answer = captured.ask(BOTH);
-    says(&answer, &["MP_CAPABLE was removed from the SYN on its way."]);
+    says(&answer, &["MP_CAPABLE was removed from the SYN on its way, by a box."]);
     assert!(has(&answer, FaultKind::OptionRemoved));
     says(&captured.ask(&["client"]), &["a box on the way removed it"]);
 }

@@ -20,6 +20,20 @@ pub struct CaptureAnswer {
     pub files: Vec<FileReport>,
 }
 
+/// Share of the best path's rate below which a transfer falls short of it: headers take the rest.
+const SHORT: f64 = 0.9;
+
+impl CaptureAnswer {
+    /// Returns true if its transfer brought less than the best of its paths alone could carry, or has a fault.
+    pub fn falls_short(&self) -> bool {
+        let Some(connection) = &self.connection else { return false };
+        let Some(direction) = connection.directions.first() else { return false };
+        let goodput = direction.bytes as f64 * 8e9 / direction.time_ns.max(1) as f64;
+        let best = direction.measured.iter().filter_map(|it| it.rate_bps).fold(0.0, f64::max);
+        !connection.faults.is_empty() || goodput < SHORT * best
+    }
+}
+
 /// The connection that is judged.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct JudgedConnection {
@@ -91,6 +105,8 @@ pub enum FaultKind {
     Unused,
     /// Large segments never arrived, and small ones did.
     MtuBlackHole,
+    /// Packets of a subflow leave by the interface of another path.
+    WrongRoute,
 }
 
 /// A fault of the set-up.
@@ -142,6 +158,8 @@ pub struct PathMeasured {
     pub packets: u64,
     /// Packets of these that did not arrive, or were sent again.
     pub lost: u64,
+    /// Packets of these that were lost while the queue was far from full: not for want of room.
+    pub lost_by_chance: u64,
     /// Estimate of the rate of its slowest link; absent if nothing tells \[bit/s\].
     pub rate_bps: Option<f64>,
     /// Median time that packets waited in queues beyond the shortest delay; absent if nothing tells \[ms\].

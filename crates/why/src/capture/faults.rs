@@ -1,9 +1,10 @@
 //! Faults of the set-up that packets show: options that are missing, joins that lead to nothing, flags.
 
 use super::answer::{Fault, FaultKind};
-use super::log::FlowLog;
+use super::log::{FlowLog, Passed};
 use super::picture::{FlowPicture, NEVER, Packet};
-use anabranch_inspect::{ConnectionReport, Offer};
+use super::stream::Arrived;
+use anabranch_inspect::{ConnectionReport, FallbackReport, Offer};
 use anabranch_wire::Flags;
 
 /// The flows of a connection, with the names of their paths.
@@ -12,6 +13,8 @@ pub(crate) struct Group<'a> {
     pub pictures: &'a [FlowPicture],
     pub names: &'a [String],
     pub multipath: bool,
+    /// Names of the interfaces of each file.
+    pub interfaces: &'a [Vec<Option<String>>],
     /// Findings of the inspector, for MPTCP.
     pub report: Option<&'a ConnectionReport>,
 }
@@ -20,17 +23,24 @@ pub(crate) struct Group<'a> {
 const MPTCPIZE: &str = "Start the server with `mptcpize run`, or have it open IPPROTO_MPTCP sockets; check its \
                         sysctl net.mptcp.enabled.";
 
+/// Remedy for a box on the way.
+const BYPASS: &str = "Use another port or path, or a tunnel around the box that removes the option.";
+
 impl Group<'_> {
     /// All faults, the gravest first.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let mut faults = if self.multipath { self.of_mptcp() } else { self.of_plain().into_iter().collect() };
         faults.extend(self.black_hole());
+        faults.extend(self.wrong_route());
         faults
     }
 
     /// Plain TCP: tells who gave MPTCP up, if it was asked for.
     fn of_plain(&self) -> Option<Fault> {
         let (flow, ..) = self.flows.first()?;
+        if let Some(removed) = self.removed_in_handshake() {
+            return Some(removed);
+        }
         let fault = |kind, text: &str, remedy: Option<&str>| Fault {
             kind,
             path: None,
@@ -38,21 +48,12 @@ impl Group<'_> {
             remedy: remedy.map(str::to_owned),
         };
         let both = flow.offers.len() > 1;
-        let removed = |step: usize| flow.offers.values().any(|offers| offers[step] == Offer::Nothing);
-        let has_answer = || flow.offers.values().any(|offers| matches!(offers[1], Offer::Capable(_)));
-        let bypass = "A box on the way removes the option: use another port or path, or a tunnel.";
         Some(match (flow.syn, flow.syn_ack) {
             (Offer::Capable(_), _) if flow.bare_syns > 0 => fault(
                 FaultKind::CapableUnanswered,
                 "SYNs with MP_CAPABLE were not answered, and one without was: something on the way drops them",
-                Some(bypass),
+                Some(BYPASS),
             ),
-            (Offer::Capable(_), _) if both && removed(0) => {
-                fault(FaultKind::OptionRemoved, "MP_CAPABLE was removed from the SYN on its way", Some(bypass))
-            }
-            (Offer::Capable(_), _) if both && has_answer() && removed(1) => {
-                fault(FaultKind::OptionRemoved, "MP_CAPABLE was removed from the SYN/ACK on its way", Some(bypass))
-            }
             (Offer::Capable(_), Offer::Nothing) if both => {
                 fault(FaultKind::PlainServer, "the server answered without MP_CAPABLE", Some(MPTCPIZE))
             }
@@ -71,16 +72,29 @@ impl Group<'_> {
         })
     }
 
+    /// MP_CAPABLE that was seen to leave and not to arrive.
+    fn removed_in_handshake(&self) -> Option<Fault> {
+        let (flow, ..) = self.flows.first()?;
+        let at_some = |step: usize, wanted: fn(&Offer) -> bool| flow.offers.values().any(|it| wanted(&it[step]));
+        let removed = |step: &usize| {
+            at_some(*step, |it| matches!(it, Offer::Capable(_))) && at_some(*step, |it| *it == Offer::Nothing)
+        };
+        let step = (0..2).find(removed)?;
+        let name = ["SYN", "SYN/ACK"][step];
+        Some(Fault {
+            kind: FaultKind::OptionRemoved,
+            path: None,
+            text: format!("MP_CAPABLE was removed from the {name} on its way, by a box"),
+            remedy: Some(BYPASS.to_owned()),
+        })
+    }
+
     fn of_mptcp(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
-        if let Some(fallback) = self.report.and_then(|report| report.fallback.as_ref()) {
-            faults.push(Fault {
-                kind: FaultKind::FellBack,
-                path: None,
-                text: format!("the connection went on as plain TCP at the {}: {}", fallback.step, fallback.reason),
-                remedy: None,
-            });
-            return faults;
+        let fallback = || self.report.and_then(|report| report.fallback.as_ref()).map(Self::fell_back);
+        let removed = self.removed_in_handshake().or_else(|| self.removed_later());
+        if let Some(fault) = removed.or_else(fallback).or_else(|| self.silent_side()) {
+            return vec![fault];
         }
         for path in 0..self.names.len() {
             faults.extend(self.of_path(path));
@@ -89,6 +103,63 @@ impl Group<'_> {
             faults.push(self.no_join());
         }
         faults
+    }
+
+    /// Options that left one end and did not arrive at the other, after the handshake.
+    fn removed_later(&self) -> Option<Fault> {
+        let (flow, ..) = self.flows.first()?;
+        let at_some = |wanted: &dyn Fn(&Passed) -> bool| flow.passed.values().any(wanted);
+        let removed = |side: usize| {
+            at_some(&|it| it.with_option[side] > 0) && at_some(&|it| it.with_option[side] == 0 && it.bare[side] > 0)
+        };
+        let third = |wanted: fn(&Offer) -> bool| flow.offers.values().any(|it| wanted(&it[2]));
+        let removed_third = third(|it| matches!(it, Offer::Capable(_))) && third(|it| *it == Offer::Nothing);
+        let step = match () {
+            () if removed_third => "from the third ACK",
+            () if removed(0) || removed(1) => "from packets after the handshake",
+            () => return None,
+        };
+        Some(Fault {
+            kind: FaultKind::OptionRemoved,
+            path: None,
+            text: format!("a box on the way removed MPTCP's options {step}, which leaves plain TCP"),
+            remedy: Some(BYPASS.to_owned()),
+        })
+    }
+
+    /// The same seen from one end: one side goes on with MPTCP, and of the other no packet has an option any more.
+    fn silent_side(&self) -> Option<Fault> {
+        let (flow, ..) = self.flows.first()?;
+        let silent = |it: &Passed, side: usize| {
+            it.with_option[side] <= 1 && it.bare[side] >= MANY && it.with_option[1 - side] >= MANY
+        };
+        (0..2).any(|side| flow.passed.values().any(|it| silent(it, side))).then(|| Fault {
+            kind: FaultKind::FellBack,
+            path: None,
+            text:
+                "after the handshake no packet of one side has an option of MPTCP, which leaves plain TCP; most likely \
+                   a box on the way removes them"
+                    .to_owned(),
+            remedy: Some(BYPASS.to_owned()),
+        })
+    }
+
+    /// Why a connection that was MPTCP is so no longer, as the inspector says.
+    fn fell_back(fallback: &FallbackReport) -> Fault {
+        let step = fallback.step;
+        let blame = match step {
+            "third ACK" => "removed the option, from the SYN/ACK or from there on",
+            _ => "removes options or changes data",
+        };
+        Fault {
+            kind: FaultKind::FellBack,
+            path: None,
+            text: format!(
+                "the connection went on as plain TCP at the {step}: {}; most likely a box on the way {blame}",
+                fallback.reason
+            ),
+            remedy: Some(BYPASS.to_owned()),
+        }
     }
 
     /// Why no further subflow was begun.
@@ -102,13 +173,19 @@ impl Group<'_> {
             Some((_, address)) => Fault {
                 kind: FaultKind::AddressUnused,
                 path: None,
-                text: format!("{address} was announced with ADD_ADDR, and no subflow was begun to it"),
+                text: format!(
+                    "{address} was announced with ADD_ADDR, and no subflow was begun to it: `ip mptcp limits` of the \
+                     client admit none, or it has no route there"
+                ),
                 remedy: Some(limits.to_owned()),
             },
             None => Fault {
                 kind: FaultKind::NoJoin,
                 path: None,
-                text: "no further subflow was begun: no MP_JOIN is in the capture".to_owned(),
+                text:
+                    "no further subflow was begun, no MP_JOIN is in the capture: `ip mptcp limits` of 0, no `ip mptcp \
+                       endpoint` or no route"
+                        .to_owned(),
                 remedy: Some(limits.to_owned()),
             },
         }
@@ -132,40 +209,54 @@ impl Group<'_> {
             Some(Fault { kind, path, text, remedy: remedy.map(str::to_owned) })
         };
         let refused = flow.sides[1 - opener].reset;
-        let both = flow.offers.len() > 1;
         match (flow.syn, flow.syn_ack) {
+            (Offer::JoinSyn(_), Offer::Unseen) if refused == Some(true) => fault(
+                FaultKind::JoinRefused,
+                "its join was refused by the peer's MPTCP, with a RST".to_owned(),
+                Some("Look at `ip mptcp limits` on the side that refused."),
+            ),
             (Offer::JoinSyn(_), Offer::Unseen) if refused.is_some() => fault(
                 FaultKind::JoinRefused,
-                "its join was refused with a RST".to_owned(),
-                Some("Look for a firewall that rejects it, and at `ip mptcp limits` on the side that refused."),
+                "its join was refused with a RST that is not of MPTCP, as by a firewall or where nothing listens"
+                    .to_owned(),
+                Some("Look for a firewall that rejects it, and for a listening socket at that address and port."),
             ),
             (Offer::JoinSyn(_), Offer::Unseen) => {
-                let text = match both && flow.syns.len() > 1 {
-                    true => "its join arrived, and the peer never answered",
-                    false => "its join was never answered",
-                };
                 let times = if syns > 1 { format!(" ({syns} SYNs)") } else { String::new() };
-                fault(
-                    FaultKind::JoinUnanswered,
-                    format!("{text}{times}"),
-                    Some("Check the route of this address (`ip rule`, `ip route get`, rp_filter) and firewalls."),
-                )
+                let text = match self.arrived(flow, opener) {
+                    true => format!(
+                        "its join arrived at the peer, which never answered{times}: rp_filter, a firewall or the route \
+                         back keeps it from that"
+                    ),
+                    false => format!(
+                        "its join was never answered{times}: it or the answer is dropped, by a firewall, by rp_filter \
+                         or for want of a route"
+                    ),
+                };
+                let remedy = "Check the route of this address (`ip rule`, `ip route get`), rp_filter and firewalls.";
+                fault(FaultKind::JoinUnanswered, text, Some(remedy))
             }
             (Offer::JoinSyn(_), Offer::Nothing) => fault(
                 FaultKind::JoinRemoved,
                 "its join was answered without MP_JOIN: a box on the way removes the option".to_owned(),
                 None,
             ),
-            (Offer::JoinSyn(_), _) if flow.sides.iter().any(|side| side.reset.is_some()) && !backup => fault(
-                FaultKind::JoinRefused,
-                "its join was refused with a RST after the SYN/ACK".to_owned(),
-                Some("Look at `ip mptcp limits` on both sides."),
-            ),
+            (Offer::JoinSyn(_), _) if flow.sides.iter().any(|side| side.reset.is_some()) && !backup => {
+                let by = if refused.is_some() { "the peer" } else { "its own side" };
+                fault(
+                    FaultKind::JoinRefused,
+                    format!("its join was refused by {by} with a RST after the SYN/ACK"),
+                    Some("Look at `ip mptcp limits` on both sides."),
+                )
+            }
             (Offer::JoinSyn(_), _) if flow.third == Offer::Unseen => {
-                let times = if flow.syn_acks > 1 { format!(", and {} SYN/ACKs", flow.syn_acks) } else { String::new() };
+                let times = if flow.syn_acks > 1 { format!(" ({} SYN/ACKs)", flow.syn_acks) } else { String::new() };
                 fault(
                     FaultKind::JoinIncomplete,
-                    format!("its join was not completed: the third ACK is missing{times}"),
+                    format!(
+                        "its join was not completed{times}: the SYN/ACK or the third ACK is dropped, by rp_filter, by a \
+                         firewall or for want of a route"
+                    ),
                     Some("Check the route back to this address, and rp_filter."),
                 )
             }
@@ -175,9 +266,112 @@ impl Group<'_> {
                 Some("Make it a regular one: `ip mptcp endpoint change ID nobackup`."),
             ),
             _ => {
-                fault(FaultKind::Unused, "its subflow was established, and the sender gave it nothing".to_owned(), None)
+                let sender_seen = self.pictures.iter().filter(|it| it.path == path).all(|it| self.sees_sender(it));
+                let text = match sender_seen {
+                    true => "its subflow was established, and the sender gave it nothing",
+                    false => {
+                        "its subflow was established, and no data came by it: the sender gave it nothing, or large \
+                         segments do not pass (MTU)"
+                    }
+                };
+                fault(FaultKind::Unused, text.to_owned(), None)
             }
         }
+    }
+
+    /// The same where only what arrived was seen: a gap in a subflow that never closes, while all that comes is small.
+    fn hole_at_receiver(&self, path: usize, side: usize) -> Option<Fault> {
+        let data = |on: usize| {
+            let there = self.pictures.iter().filter(move |it| it.path == on);
+            there.flat_map(move |it| &it.packets[side]).filter(|it| it.length > 0 && it.arrived != NEVER)
+        };
+        let picture = self.pictures.iter().find(|it| it.path == path)?;
+        let seen = if side == 0 { picture.seen.own } else { picture.seen.other };
+        if seen || self.flows.iter().filter(|(.., on)| *on == path).count() > 1 {
+            return None;
+        }
+        let usual = (0..self.names.len()).flat_map(data).map(|it| it.length).max()?;
+        let largest = data(path).map(|it| it.length).max()?;
+        let mut arrived = Arrived::from(1);
+        let mut missing_since = None;
+        let mut in_order: Vec<&Packet> = data(path).collect();
+        in_order.sort_by_key(|it| it.arrived);
+        for it in &in_order {
+            arrived.insert(it.seq, it.end());
+            missing_since = if arrived.holds() { missing_since.or(Some(it.arrived)) } else { None };
+        }
+        let end = self.pictures.iter().flat_map(|it| &it.packets[side]).map(|it| it.arrived).filter(|at| *at != NEVER);
+        let is_long = end.max()?.saturating_sub(missing_since?) > LONG;
+        (is_long && largest * 10 < usual * 9 && arrived.missing() >= 3 * usual).then(|| Fault {
+            kind: FaultKind::MtuBlackHole,
+            path: Some(self.names[path].clone()),
+            text: format!(
+                "segments of more than {largest} bytes never arrived: {} bytes of its stream are missing for good, its \
+                 MTU is smaller than the hosts believe",
+                arrived.missing()
+            ),
+            remedy: Some("Lower the MTU of that interface, or set net.ipv4.tcp_mtu_probing to 1.".to_owned()),
+        })
+    }
+
+    /// True if the picture was taken at the side that sends most data.
+    fn sees_sender(&self, picture: &FlowPicture) -> bool {
+        let sum =
+            |side: usize| -> i64 { self.pictures.iter().flat_map(|it| &it.packets[side]).map(|it| it.length).sum() };
+        if sum(0) >= sum(1) { picture.seen.own } else { picture.seen.other }
+    }
+
+    /// True if the SYN of a join was seen near its receiver.
+    fn arrived(&self, flow: &FlowLog, opener: usize) -> bool {
+        if flow.syns.len() > 1 {
+            return true;
+        }
+        // The first subflow tells at which end a single capture was made.
+        let first = self.flows.iter().zip(self.pictures).find(|((it, ..), _)| it.key != flow.key);
+        first.is_some_and(|((it, swapped, _), picture)| {
+            let side = usize::from(it.opener != Some(opener)) ^ opener ^ usize::from(*swapped);
+            let near = [picture.seen.own, picture.seen.other];
+            !picture.between && near == [side == 1, side == 0]
+        })
+    }
+
+    /// Subflows whose packets leave by the interface of another path.
+    fn wrong_route(&self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        for (flow, swapped, path) in &self.flows {
+            for (file, passed) in &flow.passed {
+                let [Some(a), Some(b)] = passed.interface else { continue };
+                // Each of the two ways is that of the same subflow; one of them belongs to another subflow.
+                let whose = |interface: u32| {
+                    self.flows.iter().find(|(other, _, on)| {
+                        on != path && other.passed.get(file).is_some_and(|it| it.interface == [Some(interface); 2])
+                    })
+                };
+                let name = |interface: u32| self.interfaces.get(*file)?.get(interface as usize)?.clone();
+                let (Some(one), Some(other)) = (name(a), name(b)) else { continue };
+                if a == b || (whose(a).is_none() && whose(b).is_none()) {
+                    continue;
+                }
+                let ends = if *swapped { [flow.key.dst, flow.key.src] } else { [flow.key.src, flow.key.dst] };
+                let (from, back) = if *swapped { (other, one) } else { (one, other) };
+                let [from, back] = [from, back].map(|it| it.rsplit('/').next().unwrap_or(&it).to_owned());
+                let [own, peer] = ends;
+                faults.push(Fault {
+                    kind: FaultKind::WrongRoute,
+                    path: Some(self.names[*path].clone()),
+                    text: format!(
+                        "packets from {own} pass {from}, and those back from {peer} pass {back}: a route leads them to \
+                         the interface of another path"
+                    ),
+                    remedy: Some(format!(
+                        "Check `ip rule` and `ip route get {peer} from {own}` on the client, and the route back on the \
+                         server."
+                    )),
+                });
+                break;
+            }
+        }
+        faults
     }
 
     /// Large segments that never arrive while small ones do.
@@ -197,7 +391,9 @@ impl Group<'_> {
                 let small = self.pictures.iter().filter(|it| it.path == path).flat_map(|it| &it.packets[side]);
                 // What arrived before the first of them was lost says nothing of the path as it is then.
                 let heard = small.filter(|it| it.arrived != NEVER && it.sent > spread.0 && !it.is(Flags::SYN)).count();
-                if lost >= 3 && heard > 0 && spread.1.saturating_sub(spread.0) > LONG {
+                if let Some(fault) = self.hole_at_receiver(path, side) {
+                    faults.push(fault);
+                } else if lost >= 3 && heard > 0 && spread.1.saturating_sub(spread.0) > LONG {
                     let size = data().map(|it| it.length).max().unwrap_or(0);
                     let but = if smaller > 0 { format!(", and ones of {smaller} did") } else { String::new() };
                     faults.push(Fault {
@@ -218,5 +414,7 @@ impl Group<'_> {
     }
 }
 
+/// Packets that are no accident.
+const MANY: u64 = 10;
 /// Losses over a shorter time are no black hole \[ns\].
 const LONG: u64 = 150_000_000;

@@ -72,8 +72,8 @@ pub(crate) struct SideFacts {
     pub isn: Option<u32>,
     pub scale: Option<u8>,
     pub mss: Option<u16>,
-    /// Time and kind of its first RST: true before anything but a SYN came from it.
-    pub reset: Option<(u64, bool)>,
+    /// Its first RST: true if MPTCP sent it, with MP_TCPRST, or MP_FASTCLOSE.
+    pub reset: Option<bool>,
     /// Payload bytes seen, repeats included.
     pub bytes: u64,
     /// Packets with a DSS.
@@ -91,6 +91,19 @@ pub(crate) struct SideFacts {
     map: Option<(u32, u32)>,
 }
 
+/// One TCP connection at one place, by the side that sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passed {
+    /// Interface of the file where its packets were first seen.
+    pub interface: [Option<u32>; 2],
+    /// Packets without SYN that have an option of MPTCP.
+    pub with_option: [u64; 2],
+    /// Packets without SYN, and without such an option.
+    pub bare: [u64; 2],
+    /// Packets of these with data.
+    pub bare_data: [u64; 2],
+}
+
 /// One TCP connection, as it passed each place.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowLog {
@@ -105,6 +118,8 @@ pub(crate) struct FlowLog {
     pub offers: BTreeMap<usize, [Offer; 3]>,
     /// SYNs by file.
     pub syns: BTreeMap<usize, u64>,
+    /// Packets that passed, by file.
+    pub passed: BTreeMap<usize, Passed>,
     /// SYNs without MPTCP after one with.
     pub bare_syns: u64,
     pub syn_acks: u64,
@@ -147,6 +162,7 @@ impl Log {
         if sighting.copy && flow.places.len() == 1 && flow.places.contains_key(&file) {
             return;
         }
+        flow.passes((file, interface), sighting.from, captured);
         flow.learn(file, &sighting, captured);
         if flow.is_damaged(sighting.from, captured.checksum) {
             // Its receiver discards it.
@@ -208,6 +224,7 @@ impl FlowLog {
             third: Offer::Unseen,
             offers: BTreeMap::new(),
             syns: BTreeMap::new(),
+            passed: BTreeMap::new(),
             bare_syns: 0,
             syn_acks: 0,
             interface,
@@ -227,6 +244,16 @@ impl FlowLog {
         status == ChecksumStatus::Bad && side.bad * 4 <= side.good
     }
 
+    /// Takes down where a packet passes, and whether it has options.
+    fn passes(&mut self, (file, interface): (usize, u32), from: usize, captured: &Captured) {
+        let passed = self.passed.entry(file).or_default();
+        passed.interface[from].get_or_insert(interface);
+        let (is_syn, has_option) = (captured.segment.flags.has(Flags::SYN), captured.segment.options.has_mptcp());
+        passed.with_option[from] += u64::from(!is_syn && has_option);
+        passed.bare[from] += u64::from(!is_syn && !has_option && !captured.options_cut);
+        passed.bare_data[from] += u64::from(captured.payload_length > 0 && !has_option && !captured.options_cut);
+    }
+
     /// Takes in what a packet says of the flow as a whole.
     fn learn(&mut self, file: usize, sighting: &Sighting, captured: &Captured) {
         let (segment, from) = (&captured.segment, sighting.from);
@@ -235,8 +262,7 @@ impl FlowLog {
         self.options_cut += u64::from(captured.options_cut);
         let offer = Offer::of(segment, captured.options_cut);
         if is(Flags::RST) {
-            let early = self.sides[from].bytes == 0 && self.sides[from].dss == 0;
-            self.sides[from].reset.get_or_insert((sighting.at.as_nanos(), early));
+            self.sides[from].reset.get_or_insert(segment.options.has_mptcp());
             return;
         }
         if is(Flags::SYN) {

@@ -210,6 +210,7 @@ impl CaptureInquiry {
             pictures: &painted.pictures,
             names: &names,
             multipath: candidate.multipath,
+            interfaces: &self.watched.interfaces,
             report,
         };
         // What left before the capture saw it arrive began earlier.
@@ -404,12 +405,76 @@ fn measured(painted: &Painted<'_>, name: &str, path: usize, side: usize, traffic
     delays.sort_unstable();
     let queue = delays.first().zip(delays.get(delays.len() / 2)).map(|(least, median)| (median - least) as f64 / 1e6);
     let latest = data().filter(|it| it.arrived != NEVER).map(|it| it.sent).max().unwrap_or(0);
+    let seen = |it: &&FlowPicture| if side == 0 { it.seen.own } else { it.seen.other };
+    // Where only arrivals were seen, what closes a hole late was lost once.
+    let unseen = painted.pictures.iter().filter(|it| it.path == path && !seen(it));
+    let (repaired, repaired_by_chance) =
+        unseen.map(|it| repaired(it, side)).fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
     PathMeasured {
         path: name.to_owned(),
         packets: data().count() as u64,
         // What is on its way when the capture ends is not lost.
-        lost: data().filter(|it| it.arrived == NEVER && it.sent < latest).count() as u64,
+        lost: data().filter(|it| it.arrived == NEVER && it.sent < latest).count() as u64 + repaired,
+        lost_by_chance: by_chance(data().filter(|it| it.arrived != NEVER || it.sent < latest)) + repaired_by_chance,
         rate_bps: Some(traffic.link.rate).filter(|rate| *rate > 0.0),
         queue_ms: queue,
     }
 }
+
+/// Data packets that closed a hole which had been open for most of a round trip; and those of them right before which
+/// a packet arrived that had not waited long.
+fn repaired(flow: &FlowPicture, side: usize) -> (u64, u64) {
+    let data = flow.packets[side].iter().filter(|it| it.length > 0 && it.arrived != NEVER);
+    let mut in_order: Vec<&Packet> = data.collect();
+    in_order.sort_by_key(|it| it.arrived);
+    let short = short_wait(&in_order);
+    // Packets that came beyond the highest so far, by their ends.
+    let mut high: Vec<&Packet> = Vec::new();
+    let (mut repaired, mut by_chance) = (0, 0);
+    for it in in_order {
+        if high.last().is_none_or(|highest| it.end() > highest.end()) {
+            high.push(it);
+            continue;
+        }
+        let beyond = high.partition_point(|other| other.end() <= it.seq);
+        let since = high.get(beyond).map_or(it.arrived, |other| other.arrived);
+        if it.arrived.saturating_sub(since) >= flow.rtt / 10 * 8 {
+            repaired += 1;
+            let before = beyond.checked_sub(1).and_then(|before| high.get(before));
+            by_chance += u64::from(before.is_none_or(|before| wait(before) < short));
+        }
+    }
+    (repaired, by_chance)
+}
+
+/// Time from a packet's departure to its arrival.
+fn wait(packet: &Packet) -> u64 {
+    packet.arrived.saturating_sub(packet.sent)
+}
+
+/// A wait below this is no sign of a queue that is about to overflow.
+fn short_wait(arrived: &[&Packet]) -> u64 {
+    let mut waits: Vec<u64> = arrived.iter().map(|it| wait(it)).collect();
+    waits.sort_unstable();
+    let (Some(least), Some(most)) = (waits.first(), waits.get(waits.len() * 49 / 50)) else { return 0 };
+    if most - least < 2 * MOMENT { u64::MAX } else { least + (most - least) / 2 }
+}
+
+/// Lost packets right before which a packet arrived that had not waited long.
+fn by_chance<'a>(data: impl Iterator<Item = &'a Packet>) -> u64 {
+    let mut data: Vec<&Packet> = data.collect();
+    data.sort_by_key(|it| it.sent);
+    let arrived: Vec<&Packet> = data.iter().copied().filter(|it| it.arrived != NEVER).collect();
+    let short = short_wait(&arrived);
+    let (mut last, mut lost) = (0, 0);
+    for it in data {
+        match it.arrived {
+            NEVER => lost += u64::from(last < short),
+            _ => last = wait(it),
+        }
+    }
+    lost
+}
+
+/// A queue that never holds packets for longer is not worth the name \[ns\].
+const MOMENT: u64 = 1_000_000;

@@ -438,9 +438,8 @@ fn leaving(here: &Place, side: usize, rtt: u64) -> Vec<Packet> {
         if packet.length == 0 || packet.arrived == NEVER {
             continue;
         }
-        if let Some(before) = arrived.insert((entry.seq, entry.length), index)
-            && packets[before].0.arrived == packet.arrived
-        {
+        // The acknowledgment came a round trip after the last sending: that is what it answers.
+        if let Some(before) = arrived.insert((entry.seq, entry.length), index) {
             packets[before].0.arrived = NEVER;
         }
     }
@@ -478,11 +477,15 @@ struct Clock {
 impl Clock {
     fn of<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Option<Self> {
         let stamped = || entries.clone().filter(|entry| entry.has(STAMP));
-        let (begin, end) = (stamped().next()?, stamped().last()?);
-        let ticks = end.stamp.wrapping_sub(begin.stamp).cast_signed();
-        // A few ticks tell no rate.
-        (ticks >= 10).then_some(())?;
-        let rough = end.at.saturating_sub(begin.at) as f64 / f64::from(ticks);
+        let begin = stamped().next()?;
+        // A few ticks tell no rate. A single stamp may be old: kernels repeat that of a packet before.
+        let slopes = stamped().filter_map(|entry| {
+            let ticks = entry.stamp.wrapping_sub(begin.stamp).cast_signed();
+            (ticks >= 10).then(|| entry.at.saturating_sub(begin.at) as f64 / f64::from(ticks))
+        });
+        let mut slopes: Vec<f64> = slopes.collect();
+        slopes.sort_by(f64::total_cmp);
+        let rough = *slopes.get(slopes.len() / 2)?;
         let tick = [1e6, 4e6, 1e7, 1e3].into_iter().min_by(|a, b| {
             let off = |tick: &f64| libm_log_distance(*tick, rough);
             off(a).total_cmp(&off(b))

@@ -110,8 +110,16 @@ impl Stream {
             let starved = before.is_none_or(|before| before.empties && at > before.at + reaction)
                 || before.is_some_and(|before| acked >= before.high && at > last_progress + reaction);
             // Only now did the peer's window let this out.
-            let shut = window_before > i64::MIN && self.fresh[index].end > window_before && window > window_before;
-            if !starved || shut {
+            let end = self.fresh[index].end;
+            let shut = window_before > i64::MIN && end > window_before && (window > window_before || end > window);
+            if let Some(before) = before
+                && shut
+            {
+                // It was the window that held it back, and not the application, even if a push stood before.
+                self.fresh[index - 1].empties &= before.at + reaction >= at;
+                continue;
+            }
+            if !starved {
                 continue;
             }
             let since = before.map_or(0, |before| before.at);
@@ -121,8 +129,8 @@ impl Stream {
                 && before.empties
                 && freed
                 && !asked
-                && acked < before.high
             {
+                // An application that has to wait for room writes as soon as there is some, be it all.
                 self.fresh[index - 1].full = true;
                 continue;
             }

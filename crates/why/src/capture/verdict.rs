@@ -113,7 +113,10 @@ pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic
     let reaction = reaction(flows);
     let timelines = Timeline::of_all(flows, side, reaction);
     let opened = flows.iter().filter_map(|flow| established_at(flow, side)).min();
-    let stream = Stream::of(flows, side, &timelines, opened.unwrap_or(0), reaction);
+    // Times at a sender that was not captured are as rough as its timestamps, and as the half of a round trip.
+    let seen = |flow: &FlowPicture| if side == 0 { flow.seen.own } else { flow.seen.other };
+    let rough = if flows.iter().all(seen) { reaction } else { ROUGH.max(4 * reaction) };
+    let stream = Stream::of(flows, side, &timelines, opened.unwrap_or(0), rough);
     (!stream.fresh.is_empty()).then_some(())?;
     let events = events(flows, &traffic);
     let begin = events.first()?.0;
@@ -179,6 +182,9 @@ pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic
         widest_window: watch.widest.max(0).unsigned_abs(),
     })
 }
+
+/// Error of estimated times \[ns\]: the clock of timestamps has a millisecond, or four.
+const ROUGH: u64 = 4_000_000;
 
 /// All that happens, in the order of time; what arrives comes before what it sets off.
 fn events(flows: &[FlowPicture], traffic: &[PathTraffic]) -> Vec<Event> {

@@ -1,6 +1,6 @@
 //! The answer about a capture in a few sentences, and the list of what the capture does not show.
 
-use super::answer::{CaptureAnswer, Confidence, Fault, FaultKind, JudgedConnection, JudgedDirection};
+use super::answer::{CaptureAnswer, Confidence, Fault, FaultKind, JudgedConnection, JudgedDirection, PathMeasured};
 use crate::{Limit, Share};
 
 /// A window up to this is small \[B\].
@@ -13,7 +13,14 @@ const BLOATED: f64 = 3.0;
 /// Puts an answer into words.
 pub(crate) fn sentence(answer: &CaptureAnswer) -> String {
     let Some(connection) = &answer.connection else { return nothing(answer) };
-    let mut sentences: Vec<String> = connection.faults.iter().map(|fault| fault_words(connection, fault)).collect();
+    // That a sound subflow carried nothing follows from the limit, where that binds all paths.
+    let binds_all = connection.directions.first().and_then(chief).is_some_and(|share| binds_all(share.limit));
+    let (mut first, mut later): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    for fault in &connection.faults {
+        let follows = fault.kind == FaultKind::Unused && binds_all;
+        if follows { &mut later } else { &mut first }.push(fault_words(connection, fault));
+    }
+    let mut sentences = first;
     match connection.directions.first() {
         Some(direction) => sentences.extend(main(connection, direction)),
         None if connection.one_sided => sentences.push(
@@ -22,7 +29,35 @@ pub(crate) fn sentence(answer: &CaptureAnswer) -> String {
         ),
         None => sentences.push("The capture has no data of this connection: there is nothing to judge.".to_owned()),
     }
+    sentences.extend(later);
     sentences.join(" ")
+}
+
+/// True if a limit leaves nothing for any path to carry.
+fn binds_all(limit: Limit) -> bool {
+    use Limit as L;
+    matches!(
+        limit,
+        L::ApplicationSends | L::ApplicationReads | L::PeerWindow | L::SendBuffer | L::InFlight | L::Request
+    )
+}
+
+/// The limit that took most of the time, with its whole share. Data that is on its way before the application writes
+/// more is a part of its silence; a buffer or an end that binds all is one, whatever path is missed.
+fn chief(direction: &JudgedDirection) -> Option<Share> {
+    let merged = |limit: Limit| {
+        let share: f64 = direction.shares.iter().filter(|it| it.limit == limit).map(|it| it.share).sum();
+        let first = direction.shares.iter().find(|it| it.limit == limit)?;
+        Some(Share { share, path: None, ..first.clone() })
+    };
+    let mut all: Vec<Share> = direction.shares.clone();
+    all.extend([Limit::SendBuffer, Limit::InFlight].into_iter().filter_map(merged));
+    if let (Some(silent), Some(flight)) = (merged(Limit::ApplicationSends), merged(Limit::InFlight))
+        && silent.share >= SILENT * flight.share
+    {
+        all.push(Share { share: silent.share + flight.share, ..silent });
+    }
+    all.into_iter().reduce(|best, it| if it.share > best.share { it } else { best })
 }
 
 /// Why nothing can be judged.
@@ -39,7 +74,7 @@ fn nothing(answer: &CaptureAnswer) -> String {
 fn fault_words(connection: &JudgedConnection, fault: &Fault) -> String {
     let remedy = fault.remedy.as_ref().map_or(String::new(), |remedy| format!(" {remedy}"));
     match (&fault.path, fault.kind) {
-        (Some(path), FaultKind::MtuBlackHole) => format!("On {path} {}.{remedy}", fault.text),
+        (Some(path), FaultKind::MtuBlackHole | FaultKind::WrongRoute) => format!("On {path} {}.{remedy}", fault.text),
         (Some(path), _) => format!("{path} carried nothing: {}.{remedy}", fault.text),
         (None, _) => match connection.paths.first() {
             Some(only) => format!("Only {} carried data: {}.{remedy}", only.name, fault.text),
@@ -50,20 +85,60 @@ fn fault_words(connection: &JudgedConnection, fault: &Fault) -> String {
 
 /// Names the limit that took most of the time, and its remedy.
 fn main(connection: &JudgedConnection, direction: &JudgedDirection) -> Vec<String> {
-    let Some(main) = direction.shares.first() else { return Vec::new() };
+    let Some(main) = &chief(direction) else { return Vec::new() };
     let share = match main.share {
         share if share >= 1.0 => "All".to_owned(),
         share if share >= 0.995 => "Nearly all".to_owned(),
         share => format!("{:.0} %", 100.0 * share),
     };
     let (clause, remedy) = clause(connection, direction, main);
-    let mut sentences = vec![format!("{share} of the time {clause}.")];
+    let mut sentences = vec![format!("{share} of the time {clause}{}.", troubles(connection, direction, main))];
     sentences.extend(remedy);
     if !direction.finished {
         sentences.push("The capture ends before the last of the data arrived.".to_owned());
     }
     sentences
 }
+
+/// Paths that lose packets by chance or hold them in long queues, where that is not said already: a path that has to
+/// repeat, or is late, holds up the others.
+fn troubles(connection: &JudgedConnection, direction: &JudgedDirection, main: &Share) -> String {
+    if matches!(main.limit, Limit::ApplicationSends | Limit::ApplicationReads | Limit::PathDown | Limit::Request) {
+        return String::new();
+    }
+    let said = (main.limit == Limit::CongestionWindow).then_some(main.path.as_ref()).flatten();
+    let share = |it: &PathMeasured| it.lost_by_chance as f64 / it.packets.max(1) as f64;
+    let lossy = |it: &&PathMeasured| Some(&it.path) != said && it.packets >= MEANINGFUL && share(it) >= CHANCE;
+    let words = direction.measured.iter().filter(lossy).map(|it| format!("{} lost {}", it.path, percent(share(it))));
+    let words: Vec<String> = words.collect();
+    let mut text = String::new();
+    if !words.is_empty() {
+        text = format!(", and {} of its packets by chance", words.join(" and "));
+    }
+    if main.limit != Limit::PathFull {
+        text += &bloat(connection, direction).unwrap_or_default();
+    }
+    text
+}
+
+/// The path whose queue lengthens its round trip most, if that is worth a word.
+fn bloat(connection: &JudgedConnection, direction: &JudgedDirection) -> Option<String> {
+    let bloated = direction.measured.iter().filter_map(|it| {
+        let rtt = connection.paths.iter().find(|path| path.name == it.path)?.rtt_ms?;
+        let queue = it.queue_ms?;
+        (queue >= BLOATED * rtt.max(1.0) && queue >= 50.0).then_some((it, queue, rtt))
+    });
+    let (it, queue, rtt) = bloated.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let queue = format!("the queue of {} held packets for {queue:.0} ms beyond its {rtt:.0} ms", it.path);
+    Some(format!(", and {queue} (bufferbloat)"))
+}
+
+/// Packets of which a share of losses says something.
+const MEANINGFUL: u64 = 50;
+/// Share of packets lost by chance that holds up the other paths.
+const CHANCE: f64 = 0.01;
+/// Silence of an application beside the time that its data is on its way, as a share of it.
+const SILENT: f64 = 0.3;
 
 /// A limit as a clause that follows "of the time", with the remedy if there is one.
 fn clause(connection: &JudgedConnection, direction: &JudgedDirection, share: &Share) -> (String, Option<String>) {
@@ -121,23 +196,9 @@ fn full(connection: &JudgedConnection, direction: &JudgedDirection, share: &Shar
         Some(path) => format!("{path} carried all that it can"),
         None => "all paths in use carried all that they can".to_owned(),
     };
-    let bloated = direction.measured.iter().filter_map(|it| {
-        let rtt = connection.paths.iter().find(|path| path.name == it.path)?.rtt_ms?;
-        let queue = it.queue_ms?;
-        (queue >= BLOATED * rtt.max(1.0) && queue >= 50.0).then_some((it, queue, rtt))
-    });
-    let worst = bloated.max_by(|a, b| a.1.total_cmp(&b.1));
-    match worst {
-        Some((it, queue, rtt)) => (
-            format!(
-                "{clause}, and the queue of {} held packets for {queue:.0} ms beyond its {rtt:.0} ms (bufferbloat)",
-                it.path
-            ),
-            Some(
-                "A shorter or managed queue there (CoDel, CAKE) would bring the same rate without the delay."
-                    .to_owned(),
-            ),
-        ),
+    let remedy = "A shorter or managed queue there (CoDel, CAKE) would bring the same rate without the delay.";
+    match bloat(connection, direction) {
+        Some(bloat) => (clause + &bloat, Some(remedy.to_owned())),
         None => (clause, None),
     }
 }
