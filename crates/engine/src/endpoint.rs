@@ -287,8 +287,8 @@ impl Endpoint {
     /// Requests that a subflow be used only as a backup, or withdraws the request (MP_PRIO).
     pub fn set_backup(&mut self, now: Instant, id: ConnectionId, subflow: SubflowId, backup: bool) {
         self.with(now, id, |connection, shared| {
-            if let Some(index) = connection.subflows.position(subflow) {
-                connection.set_backup(now, index, backup, shared);
+            if let Some(slot) = connection.subflows.slot(subflow) {
+                connection.set_backup(now, slot, backup, shared);
             }
         });
     }
@@ -298,8 +298,8 @@ impl Endpoint {
     pub fn close_subflow(&mut self, now: Instant, id: ConnectionId, subflow: SubflowId) -> bool {
         let mut closed = false;
         self.with(now, id, |connection, shared| {
-            if let Some(index) = connection.subflows.position(subflow) {
-                closed = connection.close_subflow(now, index, shared);
+            if let Some(slot) = connection.subflows.slot(subflow) {
+                closed = connection.close_subflow(now, slot, shared);
             }
         });
         closed
@@ -317,8 +317,8 @@ impl Endpoint {
             return;
         };
         let mut expected = false;
-        if let Some(index) = connection.subflows.position(subflow) {
-            expected = connection.handle_segment(now, index, segment, &mut self.shared);
+        if let Some(slot) = connection.subflows.slot(subflow) {
+            expected = connection.handle_segment(now, slot, segment, &mut self.shared);
             connection.note_progress(now);
         }
         self.touch_after(id.index, expected);
@@ -591,7 +591,8 @@ impl Endpoint {
         self.note_change(index);
         let slot = &mut self.connections[index as usize];
         slot.only_received &= only_received;
-        let Some(connection) = slot.connection.as_ref() else { return };
+        let Some(connection) = slot.connection.as_mut() else { return };
+        connection.subflows.settle();
         if connection.is_half_open() != slot.half_open.is_some() {
             self.turn_half_open(index);
         }

@@ -10,21 +10,21 @@ use anabranch_units::{Duration, Instant};
 /// One transmission's range of the stream, in 16 bytes: a connection keeps one for each segment that has no DATA_ACK.
 #[derive(Clone, Copy, Default, Debug)]
 struct Record {
-    /// Nanoseconds from [`SentLog::began`] until it left for the first time, times 16; plus the slot that carried it
-    /// first.
+    /// Nanoseconds from [`SentLog::began`] until it left for the first time, times 16; plus the mark of the subflow that
+    /// carried it then.
     stamp: u64,
     /// The lower 32 bits of the first offset.
     start: u32,
     length: u16,
-    /// Bit n: the subflow in slot n carried it.
+    /// Bit n: the subflow with mark n carried it.
     carriers: u16,
 }
 
-/// Bits of [`Record::stamp`] that hold a slot. The others hold 36 years.
-const SLOT_BITS: u32 = MAX_SUBFLOWS.ilog2();
+/// Bits of [`Record::stamp`] that hold a mark. The others hold 36 years.
+const MARK_BITS: u32 = MAX_SUBFLOWS.ilog2();
 
 impl Record {
-    fn first_slot(&self) -> usize {
+    fn first_mark(&self) -> usize {
         self.stamp as usize % MAX_SUBFLOWS
     }
 }
@@ -36,7 +36,7 @@ pub(crate) struct Carried {
     pub(crate) end: u64,
     /// Time at which it left first.
     pub(crate) sent: Instant,
-    /// The slots that carried it, as bits.
+    /// The marks of subflows that carried it, as bits.
     pub(crate) carriers: u16,
 }
 
@@ -49,20 +49,20 @@ pub(crate) struct SentLog {
     began: Instant,
     /// The DATA_ACK. All records begin within 4 GiB behind it: a peer's window admits 1 GiB (RFC 7323 §2.3).
     una: u64,
-    /// Unacknowledged bytes of each slot that carried data.
+    /// Unacknowledged bytes by the mark of the subflow that carried them first.
     unacked: Vec<u64>,
 }
 
-/// The bit of a slot; none for [`NO_SLOT`].
-pub(crate) const fn bit(slot: u8) -> u16 {
-    match 1u16.checked_shl(slot as u32) {
+/// The bit of a mark; none for [`NO_MARK`].
+pub(crate) const fn bit(mark: u8) -> u16 {
+    match 1u16.checked_shl(mark as u32) {
         Some(bit) => bit,
         None => 0,
     }
 }
 
-/// Slot of a subflow that may not carry data yet.
-pub(crate) const NO_SLOT: u8 = u8::MAX;
+/// Mark of a subflow that may not carry data yet.
+pub(crate) const NO_MARK: u8 = u8::MAX;
 
 impl SentLog {
     /// Ranges on record.
@@ -70,21 +70,21 @@ impl SentLog {
         self.records.len()
     }
 
-    /// `start..start + length` left for the first time, on the subflow in `slot`.
-    pub(crate) fn push(&mut self, now: Instant, start: u64, length: u32, slot: u8) {
+    /// `start..start + length` left for the first time, on the subflow with this mark.
+    pub(crate) fn push(&mut self, now: Instant, start: u64, length: u32, mark: u8) {
         assert!(start >= self.una && start - self.una <= u64::from(u32::MAX), "new data lies in the peer's window");
-        assert!(usize::from(slot) < MAX_SUBFLOWS, "a slot fits its bits of a stamp");
+        assert!(usize::from(mark) < MAX_SUBFLOWS, "a mark fits its bits of a stamp");
         if self.records.is_empty() {
             self.began = now;
         }
-        let stamp = now.since(self.began).as_nanos() << SLOT_BITS | u64::from(slot);
+        let stamp = now.since(self.began).as_nanos() << MARK_BITS | u64::from(mark);
         let length = u16::try_from(length).expect("a segment is shorter than 64 KiB");
-        if self.unacked.len() <= usize::from(slot) {
-            self.unacked.reserve_exact(usize::from(slot) + 1 - self.unacked.len());
-            self.unacked.resize(usize::from(slot) + 1, 0);
+        if self.unacked.len() <= usize::from(mark) {
+            self.unacked.reserve_exact(usize::from(mark) + 1 - self.unacked.len());
+            self.unacked.resize(usize::from(mark) + 1, 0);
         }
-        self.unacked[usize::from(slot)] += u64::from(length);
-        let record = Record { stamp, start: start as u32, length, carriers: bit(slot) };
+        self.unacked[usize::from(mark)] += u64::from(length);
+        let record = Record { stamp, start: start as u32, length, carriers: bit(mark) };
         match self.records.back() {
             Some(last) if self.start(last) > start => {
                 let at = self.records.partition_point(|record| self.start(record) < start);
@@ -94,13 +94,13 @@ impl SentLog {
         }
     }
 
-    /// `start..end` left once more, on the subflow in `slot`.
-    pub(crate) fn mark(&mut self, start: u64, end: u64, slot: u8) {
+    /// `start..end` left once more, on the subflow with this mark.
+    pub(crate) fn note_copy(&mut self, start: u64, end: u64, mark: u8) {
         self.split(start);
         self.split(end);
         let mut at = self.first_ending_after(start);
         while self.records.get(at).is_some_and(|record| self.start(record) < end) {
-            self.records[at].carriers |= bit(slot);
+            self.records[at].carriers |= bit(mark);
             at += 1;
         }
     }
@@ -129,15 +129,15 @@ impl SentLog {
         Some(Carried { start, end, sent: self.sent(record), carriers: record.carriers })
     }
 
-    /// The slots that carried the byte at `offset`, as bits; none if it was not sent or is acknowledged.
+    /// The marks of subflows that carried the byte at `offset`, as bits; none if it was not sent or is acknowledged.
     pub(crate) fn carriers(&self, offset: u64) -> u16 {
         self.holding(offset).map_or(0, |record| record.carriers)
     }
 
-    /// The slot that carried the byte at `offset` first, also if its subflow is gone; `None` if it was not sent or is
-    /// acknowledged.
+    /// The mark of the subflow that carried the byte at `offset` first, also if it is gone; `None` if the byte was not
+    /// sent or is acknowledged.
     pub(crate) fn first_carrier(&self, offset: u64) -> Option<u8> {
-        self.holding(offset).map(|record| record.first_slot() as u8)
+        self.holding(offset).map(|record| record.first_mark() as u8)
     }
 
     /// The record that holds `offset`: its range.
@@ -145,16 +145,16 @@ impl SentLog {
         self.holding(offset).map(|record| self.range(record))
     }
 
-    /// Returns, from `offset` on, the rest of the first record that the subflow in `slot` did not carry.
-    pub(crate) fn first_not_carried(&self, slot: u8, offset: u64) -> Option<(u64, u64)> {
+    /// Returns, from `offset` on, the rest of the first record that the subflow with this mark did not carry.
+    pub(crate) fn first_not_carried(&self, mark: u8, offset: u64) -> Option<(u64, u64)> {
         let mut records = self.records.iter_from(self.first_ending_after(offset));
-        let (start, end) = self.range(records.find(|record| record.carriers & bit(slot) == 0)?);
+        let (start, end) = self.range(records.find(|record| record.carriers & bit(mark) == 0)?);
         Some((start.max(offset), end))
     }
 
-    /// All ranges that the subflow in `slot` carried, in order.
-    pub(crate) fn carried_by(&self, slot: u8) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let carried = self.records.iter().filter(move |record| record.carriers & bit(slot) != 0);
+    /// All ranges that the subflow with this mark carried, in order.
+    pub(crate) fn carried_by(&self, mark: u8) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let carried = self.records.iter().filter(move |record| record.carriers & bit(mark) != 0);
         carried.map(|record| self.range(record))
     }
 
@@ -163,7 +163,7 @@ impl SentLog {
         while let Some(record) = self.records.front().copied() {
             let (start, end) = self.range(&record);
             let covered = if end <= offset { record.length } else { offset.saturating_sub(start) as u16 };
-            self.unacked[record.first_slot()] -= u64::from(covered);
+            self.unacked[record.first_mark()] -= u64::from(covered);
             if end > offset {
                 self.records[0] = self.behind(record, covered);
                 break;
@@ -174,18 +174,18 @@ impl SentLog {
         self.una = self.una.max(offset);
     }
 
-    /// Bytes first carried by the subflow in `slot` and not DATA_ACKed.
-    pub(crate) fn unacked(&self, slot: u8) -> u64 {
-        self.unacked.get(usize::from(slot)).copied().unwrap_or(0)
+    /// Bytes first carried by the subflow with this mark and not DATA_ACKed.
+    pub(crate) fn unacked(&self, mark: u8) -> u64 {
+        self.unacked.get(usize::from(mark)).copied().unwrap_or(0)
     }
 
-    /// The subflow in `slot` is gone; the slot may be given to another.
-    pub(crate) fn forget(&mut self, slot: u8) {
-        self.records.iter_mut().for_each(|record| record.carriers &= !bit(slot));
+    /// The subflow in `mark` is gone; the mark may be given to another.
+    pub(crate) fn forget(&mut self, mark: u8) {
+        self.records.iter_mut().for_each(|record| record.carriers &= !bit(mark));
     }
 
     fn sent(&self, record: &Record) -> Instant {
-        self.began + Duration::from_nanos(record.stamp >> SLOT_BITS)
+        self.began + Duration::from_nanos(record.stamp >> MARK_BITS)
     }
 
     fn start(&self, record: &Record) -> u64 {
@@ -224,7 +224,7 @@ mod tests {
             (log.first_not_carried(1, 130), log.first_not_carried(0, 200)),
             (Some((200, 300)), Some((300, 400)))
         );
-        log.mark(300, 400, 0);
+        log.note_copy(300, 400, 0);
         assert_eq!((log.first_not_carried(0, 200), log.first_not_carried(0, 400)), (None, None));
         // No subflow carries it any more, so that each may.
         log.forget(0);
@@ -239,7 +239,7 @@ mod tests {
         log.push(at(2), 300, 100, 1);
         log.push(at(3), 100, 100, 0);
         assert_eq!((log.carriers(150), log.carriers(250), log.carriers(399)), (0b01, 0, 0b10));
-        log.mark(50, 150, 1);
+        log.note_copy(50, 150, 1);
         assert_eq!(
             (log.carriers(49), log.carriers(50), log.carriers(149), log.carriers(150)),
             (0b01, 0b11, 0b11, 0b01)
@@ -268,17 +268,17 @@ mod tests {
             log.release(base);
             let mut model = [None::<(Instant, u16, u8)>; 140];
             let mut una = 0;
-            for (n, (op, start, length, slot)) in ops.into_iter().enumerate() {
+            for (n, (op, start, length, mark)) in ops.into_iter().enumerate() {
                 let (start, now) = (start.max(una), Instant::from_nanos(u64::MAX / 2 + n as u64));
                 let range = start as usize..(start + length) as usize;
                 match op {
                     0..=2 if model[range.clone()].iter().all(Option::is_none) => {
-                        log.push(now, base + start, length as u32, slot);
-                        model[range].fill(Some((now, bit(slot), slot)));
+                        log.push(now, base + start, length as u32, mark);
+                        model[range].fill(Some((now, bit(mark), mark)));
                     }
                     3 => {
-                        log.mark(base + start, base + start + length, slot);
-                        model[range].iter_mut().flatten().for_each(|byte| byte.1 |= bit(slot));
+                        log.note_copy(base + start, base + start + length, mark);
+                        model[range].iter_mut().flatten().for_each(|byte| byte.1 |= bit(mark));
                     }
                     4 => {
                         una = una.max(start.min(una + length));
@@ -286,8 +286,8 @@ mod tests {
                         model[..una as usize].fill(None);
                     }
                     5 if length == 1 => {
-                        log.forget(slot);
-                        model.iter_mut().flatten().for_each(|byte| byte.1 &= !bit(slot));
+                        log.forget(mark);
+                        model.iter_mut().flatten().for_each(|byte| byte.1 &= !bit(mark));
                     }
                     _ => {}
                 }
@@ -298,11 +298,11 @@ mod tests {
                     prop_assert_eq!(held.map(|held| held.sent), byte.map(|byte| byte.0));
                     prop_assert_eq!(log.range_at(offset), held.map(|held| (held.start, held.end)));
                 }
-                for slot in 0..3 {
-                    let first = model.iter().flatten().filter(|byte| byte.2 == slot).count();
-                    prop_assert_eq!(log.unacked(slot), first as u64);
-                    let carried: Vec<_> = log.carried_by(slot).flat_map(|(from, to)| from - base..to - base).collect();
-                    let has = |at: &u64| model[*at as usize].is_some_and(|byte| byte.1 & bit(slot) != 0);
+                for mark in 0..3 {
+                    let first = model.iter().flatten().filter(|byte| byte.2 == mark).count();
+                    prop_assert_eq!(log.unacked(mark), first as u64);
+                    let carried: Vec<_> = log.carried_by(mark).flat_map(|(from, to)| from - base..to - base).collect();
+                    let has = |at: &u64| model[*at as usize].is_some_and(|byte| byte.1 & bit(mark) != 0);
                     prop_assert_eq!(carried, (0..140).filter(has).collect::<Vec<_>>());
                 }
             }

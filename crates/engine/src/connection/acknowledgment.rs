@@ -2,6 +2,7 @@
 
 use super::Connection;
 use super::sender::Sender;
+use super::slots::Slot;
 use crate::Event;
 use crate::recovery::{AckIn, AckOut, Fired, Phase};
 use crate::shared::Shared;
@@ -125,8 +126,8 @@ impl Sender {
 }
 
 impl Connection {
-    pub(super) fn handle_ack(&mut self, now: Instant, index: usize, start: u64, segment: &Segment, ack: u64) {
-        if self.sender.take_ack(now, &mut self.subflows[index], start, segment, ack) {
+    pub(super) fn handle_ack(&mut self, now: Instant, slot: Slot, start: u64, segment: &Segment, ack: u64) {
+        if self.sender.take_ack(now, &mut self.subflows[slot], start, segment, ack) {
             self.sender.on_subflows_changed(now, &self.subflows);
         }
     }
@@ -135,12 +136,12 @@ impl Connection {
     pub(super) fn handle_plain_ack(
         &mut self,
         now: Instant,
-        index: usize,
+        slot: Slot,
         segment: &Segment,
         ack: u64,
         shared: &mut Shared,
     ) {
-        let window = u64::from(segment.window) << self.subflows[index].tx.snd_scale;
+        let window = u64::from(segment.window) << self.subflows[slot].tx.snd_scale;
         let acked = ack.saturating_sub(1).min(self.sender.outgoing.buffer.end());
         self.on_data_ack(now, acked, window, shared);
     }

@@ -1,7 +1,7 @@
 //! Paths that the ACKs take: the policy, its view, and the probes that inform it.
 
 use super::probing::Prober;
-use crate::subflow::Subflow;
+use super::subflows::Subflows;
 use anabranch_policy::ack_path::{AckPath, AckRoute};
 use anabranch_policy::registry::Built;
 
@@ -19,7 +19,7 @@ impl AckRouting {
     }
 
     /// Brings `routes` up to date: what the policy may choose among.
-    pub(super) fn survey(&mut self, subflows: &[Subflow]) {
+    pub(super) fn survey(&mut self, subflows: &Subflows) {
         self.routes.clear();
         let open = subflows.iter().filter(|subflow| subflow.is_open());
         self.routes.extend(open.map(|subflow| AckRoute {

@@ -1,6 +1,7 @@
 //! Announcements of addresses between the two ends: ADD_ADDR and REMOVE_ADDR (RFC 8684 §3.4).
 
 use super::paths::PathManager;
+use super::slots::Slot;
 use super::{Connection, Mode, Role};
 use crate::shared::Shared;
 use crate::subflow::{RemovalProbe, State};
@@ -75,17 +76,17 @@ impl Connection {
     /// an ADD_ADDR that comes while it still handles another.
     pub(super) fn announce(&mut self, now: Instant, shared: &mut Shared) {
         self.paths.manager.await_announcement(now);
-        let Some((index, key)) = self.subflows.control().zip(self.keys.remote) else { return };
-        let rto = self.subflows[index].tx.rtt.rto();
+        let Some((slot, key)) = self.subflows.control().zip(self.keys.remote) else { return };
+        let rto = self.subflows[slot].tx.rtt.rto();
         let Some((id, address)) = self.paths.manager.take_announcement(now, rto) else { return };
         let port = shared.config.announced_port;
         let hmac = add_addr_hmac(self.keys.local, key, id, address, port);
         let add = AddAddr { id, address, port, hmac: Some(hmac.last_8()) };
-        self.send_ack(now, index, vec![MpOption::AddAddr(add)], shared);
+        self.send_ack(now, slot, vec![MpOption::AddAddr(add)], shared);
     }
 
     /// An address of the peer, or the echo of one of ours (RFC 8684 §3.4.1).
-    pub(super) fn on_add_addr(&mut self, now: Instant, index: usize, add: &AddAddr, shared: &mut Shared) {
+    pub(super) fn on_add_addr(&mut self, now: Instant, slot: Slot, add: &AddAddr, shared: &mut Shared) {
         let Some(hmac) = add.hmac else {
             self.paths.manager.announcements.retain(|ours| (ours.id, ours.address) != (add.id, add.address));
             return self.announce(now, shared);
@@ -100,7 +101,7 @@ impl Connection {
             shared.counters.conflicting_add_addr += 1;
             return;
         }
-        self.send_ack(now, index, vec![MpOption::AddAddr(AddAddr { hmac: None, ..*add })], shared);
+        self.send_ack(now, slot, vec![MpOption::AddAddr(AddAddr { hmac: None, ..*add })], shared);
         let Some(first) = self.paths.first_remote else { return };
         let port = add.port.unwrap_or(first.port());
         // Two ends on one host may well use its loopback addresses.
@@ -140,13 +141,14 @@ impl Connection {
             if *id == AddressId(0) {
                 self.paths.manager.deny_initial(true);
             }
-            while let Some(index) = self.subflows.iter().position(|subflow| {
+            while let Some(slot) = self.subflows.find(|subflow| {
                 subflow.remote_address == *id && matches!(subflow.state, State::SynSent) && subflow.is_join()
             }) {
-                self.bury(now, index, shared);
+                self.bury(now, slot, shared);
             }
-            for index in 0..self.subflows.len() {
-                let subflow = &mut self.subflows[index];
+            let mut left = self.subflows.there();
+            while let Some(slot) = self.subflows.take_first(&mut left) {
+                let subflow = &mut self.subflows[slot];
                 if subflow.remote_address == *id
                     && subflow.state == State::Established
                     && subflow.liveness.removal_probe.is_none()
@@ -154,7 +156,7 @@ impl Connection {
                     subflow.liveness.removal_probe = Some(RemovalProbe { deadline: now, probes: 0 });
                     // New data goes elsewhere meanwhile.
                     subflow.liveness.potentially_failed = true;
-                    self.on_removal_probe(now, index, shared);
+                    self.on_removal_probe(now, slot, shared);
                 }
             }
         }
@@ -162,19 +164,19 @@ impl Connection {
     }
 
     /// A subflow to a withdrawn address has not shown any life: ask again, and then reset it.
-    pub(super) fn on_removal_probe(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+    pub(super) fn on_removal_probe(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
         let others = self.subflows.open().count() > 1;
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         let Some(probe) = &mut subflow.liveness.removal_probe else { return };
         if probe.probes < REMOVAL_PROBES {
             probe.probes += 1;
             probe.deadline = now + subflow.tx.rtt.rto();
-            return self.send_window_probe(now, index, shared);
+            return self.send_window_probe(now, slot, shared);
         }
         subflow.liveness.removal_probe = None;
         // The last one stays: its timers will find out.
         if others || !subflow.is_open() {
-            self.kill(now, index, ResetReason::Unspecified, shared);
+            self.kill(now, slot, ResetReason::Unspecified, shared);
         }
     }
 }

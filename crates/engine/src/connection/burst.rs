@@ -13,6 +13,7 @@
 //! own.
 
 use super::sender::Sender;
+use super::slots::Slot;
 use super::{Connection, Mode};
 use crate::Purpose;
 use crate::originals::Declared;
@@ -72,10 +73,10 @@ impl Sender {
 const LONGEST_MAP: u64 = u16::MAX as u64 - 1;
 
 impl Connection {
-    /// `sent` is about to leave on subflow `index`: a burst that it does not continue is closed.
-    pub(super) fn before_segment(&mut self, index: usize, sent: &Sent, purpose: Purpose, shared: &mut Shared) {
+    /// `sent` is about to leave on the subflow in `slot`: a burst that it does not continue is closed.
+    pub(super) fn before_segment(&mut self, slot: Slot, sent: &Sent, purpose: Purpose, shared: &mut Shared) {
         let most = shared.config.burst.map_or(0, |burst| burst.get().min(LONGEST_MAP));
-        let subflow = self.subflows[index].id;
+        let subflow = self.subflows[slot].id;
         let fresh = matches!(purpose, Purpose::NewData(_));
         if !self.sender.burst.as_ref().is_some_and(|burst| fresh && burst.admits(subflow, sent, most)) {
             self.close_burst(shared);
@@ -97,7 +98,7 @@ impl Connection {
     }
 
     fn declare_burst(&mut self, burst: &Burst, shared: &mut Shared) {
-        let Some(index) = self.subflows.position(burst.subflow) else { return };
+        let Some(slot) = self.subflows.slot(burst.subflow) else { return };
         if burst.segments == 1 && !self.negotiated.checksum {
             // It has the mapping that it shall have.
             return;
@@ -116,7 +117,7 @@ impl Connection {
             declared.checksum = Some(dss_checksum(self.keys.dsn(burst.data), map.subflow_seq, map.length, payloads));
             map.checksum = declared.checksum;
         }
-        self.subflows[index].tx.originals.declare(declared);
+        self.subflows[slot].tx.originals.declare(declared);
         let mut segments = shared.out.range_mut(places);
         let keys = segments.next().and_then(|first| {
             declare(&mut first.segment.options, &map, declared.data_fin);

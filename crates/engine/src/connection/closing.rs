@@ -1,6 +1,7 @@
 //! End of subflows and connections: FIN, DATA_FIN, resets, MP_FASTCLOSE (RFC 8684 §3.3.3, §3.5, §3.6).
 
 use super::paths::PathManager;
+use super::slots::Slot;
 use super::timers::Timers;
 use super::{Connection, Life, Mode, Role};
 use crate::config::FastClose;
@@ -28,9 +29,9 @@ pub(super) struct FastClosing {
 }
 
 impl Connection {
-    /// Removes subflow `index`: what it carried is sent again elsewhere, its statistics stay.
-    pub(super) fn bury(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let subflow = self.subflows.remove(index);
+    /// Removes the subflow in `slot`: what it carried is sent again elsewhere, its statistics stay.
+    pub(super) fn bury(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
+        let subflow = self.subflows.remove(slot);
         if self.role == Role::Client {
             subflow.remember_path(&mut shared.memory);
         }
@@ -43,8 +44,8 @@ impl Connection {
             self.subflows.bury(stats);
         }
         self.sender.congestion.remove(subflow.id);
-        self.sender.outgoing.send_elsewhere(subflow.slot, Reason::Gone(subflow.id));
-        self.sender.outgoing.log.forget(subflow.slot);
+        self.sender.outgoing.send_elsewhere(subflow.mark, Reason::Gone(subflow.id));
+        self.sender.outgoing.log.forget(subflow.mark);
         if self.is_known() && !subflow.is_half_open_join() {
             shared.event(self.id, Event::SubflowClosed(subflow.id));
         }
@@ -111,30 +112,31 @@ impl Connection {
     pub(crate) fn abort(&mut self, now: Instant, shared: &mut Shared) {
         self.stats.ended.get_or_insert(Ended::Aborted);
         let key = self.keys.remote.filter(|_| self.life.mode() == Mode::Multipath);
-        if let (FastClose::Ack, Some(_), Some(index)) = (shared.config.fast_close, key, self.subflows.control()) {
-            return self.start_fast_close(now, index, shared);
+        if let (FastClose::Ack, Some(_), Some(slot)) = (shared.config.fast_close, key, self.subflows.control()) {
+            return self.start_fast_close(now, slot, shared);
         }
-        for index in 0..self.subflows.len() {
+        let mut left = self.subflows.there();
+        while let Some(slot) = self.subflows.take_first(&mut left) {
             let mut options = Vec::new();
             if let Some(receiver_key) = key {
                 options.push(MpOption::FastClose { receiver_key });
                 options.push(shared.reset_option(ResetReason::Unspecified));
             }
-            self.send_reset(now, index, options, shared);
+            self.send_reset(now, slot, options, shared);
         }
         self.finish(Event::Reset, shared);
     }
 
     /// Option A of RFC 8684 §3.5: MP_FASTCLOSE on an ACK of one subflow, RSTs on all others, and a wait for the peer's
     /// RST.
-    fn start_fast_close(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+    fn start_fast_close(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
         if self.life.is_fast_closing() {
             return;
         }
-        let id = self.subflows[index].id;
         let was_confirmed = self.life.is_confirmed();
         self.life = Life::FastClosing(FastClosing { deadline: now, tries: 0, was_confirmed });
-        while let Some(other) = self.subflows.iter().position(|subflow| subflow.id != id) {
+        let id = self.subflows[slot].id;
+        while let Some(other) = self.subflows.find(|subflow| subflow.id != id) {
             self.kill(now, other, ResetReason::Unspecified, shared);
         }
         self.timers = Timers::default();
@@ -145,19 +147,19 @@ impl Connection {
     /// MP_FASTCLOSE has not been answered (or not been sent yet).
     pub(super) fn on_fast_close_timeout(&mut self, now: Instant, shared: &mut Shared) {
         let Life::FastClosing(closing) = &mut self.life else { return };
-        let Some((subflow, receiver_key)) = self.subflows.first().zip(self.keys.remote) else {
+        let Some((slot, receiver_key)) = self.subflows.first_slot().zip(self.keys.remote) else {
             // The last subflow is gone, and no answer can arrive.
             return self.finish(Event::Reset, shared);
         };
         let option = MpOption::FastClose { receiver_key };
         if closing.tries > MAX_FAST_CLOSES {
             let reason = shared.reset_option(ResetReason::Unspecified);
-            self.send_reset(now, 0, vec![option, reason], shared);
+            self.send_reset(now, slot, vec![option, reason], shared);
             return self.finish(Event::Reset, shared);
         }
         closing.tries += 1;
-        closing.deadline = now + subflow.tx.rtt.rto();
-        self.send_ack(now, 0, vec![option], shared);
+        closing.deadline = now + self.subflows[slot].tx.rtt.rto();
+        self.send_ack(now, slot, vec![option], shared);
     }
 
     /// MP_FASTCLOSE: honoured with the right key, ignored otherwise. True if the connection is gone.
@@ -174,10 +176,11 @@ impl Connection {
             return false;
         }
         shared.counters.resets_received += 1;
-        for index in 0..self.subflows.len() {
+        let mut left = self.subflows.there();
+        while let Some(slot) = self.subflows.take_first(&mut left) {
             // On an ACK it wants an answer (§3.5); on a RST that subflow is gone already, the others are told.
-            if reset != Some(self.subflows[index].id) {
-                self.send_reset(now, index, Vec::new(), shared);
+            if reset != Some(self.subflows[slot].id) {
+                self.send_reset(now, slot, Vec::new(), shared);
             }
         }
         self.stats.ended = Some(Ended::Reset);
@@ -185,18 +188,18 @@ impl Connection {
         true
     }
 
-    /// A valid RST on subflow `index`.
-    pub(super) fn on_reset(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
+    /// A valid RST on the subflow in `slot`.
+    pub(super) fn on_reset(&mut self, now: Instant, slot: Slot, segment: &Segment, shared: &mut Shared) {
         shared.counters.resets_received += 1;
         if self.life.is_fast_closing() {
             return self.finish(Event::Reset, shared);
         }
         if self.life.mode() == Mode::Multipath {
-            self.note_reset_reason(index, segment, shared);
-            self.end_of_last(index, Ended::Reset);
-            return self.lose_to_reset(now, index, segment, shared);
+            self.note_reset_reason(slot, segment, shared);
+            self.end_of_last(slot, Ended::Reset);
+            return self.lose_to_reset(now, slot, segment, shared);
         }
-        let subflow = &self.subflows[index];
+        let subflow = &self.subflows[slot];
         let all_sent = subflow.tx.fin_sent && self.sender.outgoing.una >= self.sender.outgoing.buffer.end();
         let complete = all_sent && subflow.rx.has_ended();
         self.stats.ended = Some(if complete { Ended::InOrder } else { Ended::Reset });
@@ -204,7 +207,7 @@ impl Connection {
     }
 
     /// MP_TCPRST (RFC 8684 §3.6): told to the application, and after a permanent error the path is not tried again.
-    pub(super) fn note_reset_reason(&mut self, index: usize, segment: &Segment, shared: &mut Shared) {
+    pub(super) fn note_reset_reason(&mut self, slot: Slot, segment: &Segment, shared: &mut Shared) {
         let told = segment.options.mptcp().iter().find_map(|option| match option {
             MpOption::TcpReset { transient, reason } => Some((*transient, *reason)),
             _ => None,
@@ -214,7 +217,7 @@ impl Connection {
         }
         let Some((transient, reason)) = told else { return };
         *shared.counters.reset_reasons_received.entry(reason).or_default() += 1;
-        let subflow = &self.subflows[index];
+        let subflow = &self.subflows[slot];
         if self.is_known() {
             shared.event(self.id, Event::SubflowReset { subflow: subflow.id, reason, transient });
         }
@@ -241,26 +244,24 @@ impl Connection {
 
     /// Closes the subflows after both DATA_FINs are done (RFC 8684 §3.3.3).
     fn close_subflows(&mut self, now: Instant, shared: &mut Shared) {
-        let mut index = 0;
-        while index < self.subflows.len() {
-            let subflow = &self.subflows[index];
+        let mut left = self.subflows.there();
+        while let Some(slot) = self.subflows.take_first(&mut left) {
+            let subflow = &self.subflows[slot];
             if subflow.state != State::Established {
-                self.send_reset(now, index, Vec::new(), shared);
-                self.bury(now, index, shared);
+                self.send_reset(now, slot, Vec::new(), shared);
+                self.bury(now, slot, shared);
                 continue;
             }
             if !subflow.tx.fin_sent {
-                self.send_fin(now, index, shared);
+                self.send_fin(now, slot, shared);
             }
-            if self.subflows[index].is_closed() {
+            if self.subflows[slot].is_closed() {
                 // All data is DATA_ACKed; a peer that repeats its FIN gets a RST, which loses nothing any more.
-                if self.subflows[index].rx.owes_ack() {
-                    self.send_ack(now, index, Vec::new(), shared);
+                if self.subflows[slot].rx.owes_ack() {
+                    self.send_ack(now, slot, Vec::new(), shared);
                 }
-                self.bury(now, index, shared);
-                continue;
+                self.bury(now, slot, shared);
             }
-            index += 1;
         }
         if self.subflows.is_empty() {
             self.finish(Event::Closed, shared);
@@ -271,59 +272,60 @@ impl Connection {
     }
 
     fn close_plain(&mut self, now: Instant, shared: &mut Shared) {
-        let Some(subflow) = self.subflows.first() else { return };
+        let Some(slot) = self.subflows.first_slot() else { return };
+        let subflow = &self.subflows[slot];
         let drained = self.sender.outgoing.unsent.is_empty() && self.sender.outgoing.fin.is_some();
         if drained && !subflow.tx.fin_sent && subflow.state == State::Established {
-            self.send_fin(now, 0, shared);
+            self.send_fin(now, slot, shared);
         }
-        let subflow = &self.subflows[0];
+        let subflow = &self.subflows[slot];
         if subflow.is_closed() && self.timers.time_wait.is_none() {
             let wait = (subflow.tx.rtt.rto() * 2).max(SHORTEST_TIME_WAIT);
             self.timers.time_wait = Some(now + wait);
         }
     }
 
-    /// Closes subflow `index` alone (RFC 8684 §3.3.3): what it carried is sent elsewhere, and it stays until both FINs
+    /// Closes a subflow alone (RFC 8684 §3.3.3): what it carried is sent elsewhere, and it stays until both FINs
     /// have come through, ours repeated like data.
-    pub(super) fn leave_subflow(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let subflow = &mut self.subflows[index];
+    pub(super) fn leave_subflow(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
+        let subflow = &mut self.subflows[slot];
         if subflow.tx.fin_sent || subflow.state != State::Established {
             return;
         }
         subflow.liveness.linger_until = Some(now + shared.config.close_timeout);
-        let (id, slot) = (subflow.id, subflow.slot);
-        self.sender.outgoing.send_elsewhere(slot, Reason::Gone(id));
-        self.send_fin(now, index, shared);
+        let (id, mark) = (subflow.id, subflow.mark);
+        self.sender.outgoing.send_elsewhere(mark, Reason::Gone(id));
+        self.send_fin(now, slot, shared);
     }
 
     /// Subflows that are closed both ways while the connection goes on.
     fn release_left_subflows(&mut self, now: Instant, shared: &mut Shared) {
-        while let Some(index) = self.subflows.iter().position(Subflow::is_closed) {
-            if self.subflows[index].rx.owes_ack() {
-                self.send_ack(now, index, Vec::new(), shared);
+        while let Some(slot) = self.subflows.find(Subflow::is_closed) {
+            if self.subflows[slot].rx.owes_ack() {
+                self.send_ack(now, slot, Vec::new(), shared);
             }
-            self.bury(now, index, shared);
+            self.bury(now, slot, shared);
         }
     }
 
     /// Closes one subflow of several for the application. Returns false if there is no such subflow, or if it is the
     /// only one.
-    pub(crate) fn close_subflow(&mut self, now: Instant, index: usize, shared: &mut Shared) -> bool {
+    pub(crate) fn close_subflow(&mut self, now: Instant, slot: Slot, shared: &mut Shared) -> bool {
         let possible =
-            self.life.mode() == Mode::Multipath && self.subflows[index].is_open() && self.subflows.open().count() > 1;
+            self.life.mode() == Mode::Multipath && self.subflows[slot].is_open() && self.subflows.open().count() > 1;
         if possible {
-            self.leave_subflow(now, index, shared);
+            self.leave_subflow(now, slot, shared);
         }
         possible
     }
 
-    pub(super) fn send_fin(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+    pub(super) fn send_fin(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
         let end = self.sender.outgoing.buffer.end();
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         subflow.tx.fin_sent = true;
         let sent = subflow.tx.recovery.on_sent(now, 0, end, FIN).expect("a FIN takes a sequence number");
-        self.send_data(now, index, &sent, Purpose::Fin, shared);
-        let subflow = &mut self.subflows[index];
+        self.send_data(now, slot, &sent, Purpose::Fin, shared);
+        let subflow = &mut self.subflows[slot];
         subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
         self.sender.on_subflows_changed(now, &self.subflows);
     }

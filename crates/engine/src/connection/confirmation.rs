@@ -94,8 +94,8 @@ impl Connection {
             confirmation.next = None;
         }
         let first = |subflow: &crate::subflow::Subflow| !subflow.is_join() && subflow.state == State::Established;
-        let Some(index) = self.subflows.iter().position(first) else { return };
-        let under_way = !self.subflows[index].tx.recovery.is_empty() || self.sender.outgoing.fin_sent;
+        let Some(slot) = self.subflows.find(first) else { return };
+        let under_way = !self.subflows[slot].tx.recovery.is_empty() || self.sender.outgoing.fin_sent;
         if under_way || self.life.confirmation().is_none() {
             return;
         }
@@ -105,9 +105,9 @@ impl Connection {
         let Some(confirmation) = self.life.confirmation_mut() else { return };
         if confirmation.asked < MAX_QUESTIONS {
             confirmation.asked += 1;
-            confirmation.next = Some(now + self.subflows[index].tx.rtt.rto() * (1 << confirmation.asked));
-            self.send_third_ack(now, index, shared);
-            self.send_window_probe(now, index, shared);
+            confirmation.next = Some(now + self.subflows[slot].tx.rtt.rto() * (1 << confirmation.asked));
+            self.send_third_ack(now, slot, shared);
+            self.send_window_probe(now, slot, shared);
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use super::Connection;
 use super::sender::{Outgoing, Sender};
+use super::slots::Slot;
 use super::subflows::Subflows;
 use crate::Reason;
 use crate::limits::MAX_SUBFLOWS;
@@ -26,7 +27,7 @@ const SHORTEST_SLEEP: Duration = Duration::from_micros(100);
 struct Record<'a> {
     out: &'a Outgoing,
     idsn: Dsn,
-    subflows: &'a [Subflow],
+    subflows: &'a Subflows,
 }
 
 impl Outstanding for Record<'_> {
@@ -71,7 +72,7 @@ fn state_of(subflow: &Subflow, congestion: &Controller) -> SubflowState {
     let admitted = subflow.tx.snd_edge > recovery.snd_nxt() && recovery.phase() != Phase::Loss;
     SubflowState {
         id: subflow.id,
-        mark: SubflowSet::from_bits(bit(subflow.slot)),
+        mark: SubflowSet::from_bits(bit(subflow.mark)),
         backup: subflow.backup(),
         usable: subflow.is_usable(),
         has_room: fits && admitted && !subflow.tx.throttled,
@@ -85,7 +86,7 @@ fn state_of(subflow: &Subflow, congestion: &Controller) -> SubflowState {
 impl Sender {
     /// Copies out what the reinjection policy may know beside the usable subflows, if it asks for copies and data may
     /// leave once more.
-    pub(super) fn take_states(&mut self, subflows: &[Subflow], may_repeat: bool) {
+    pub(super) fn take_states(&mut self, subflows: &Subflows, may_repeat: bool) {
         self.copies = self.reinjection.capabilities.copies && may_repeat;
         if self.copies {
             self.fill_states(subflows);
@@ -94,7 +95,7 @@ impl Sender {
         }
     }
 
-    fn fill_states(&mut self, subflows: &[Subflow]) {
+    fn fill_states(&mut self, subflows: &Subflows) {
         self.states.clear();
         self.states.reserve_exact(subflows.len());
         let open = subflows.iter().filter(|subflow| subflow.is_open());
@@ -109,20 +110,20 @@ impl Sender {
     }
 
     /// Tells the reinjection policy that `length` bytes from offset `start` left for the first time, on subflow
-    /// `index`.
+    /// `slot`.
     pub(super) fn tell_of_sending(
         &mut self,
         now: Instant,
-        subflows: &[Subflow],
-        index: usize,
+        subflows: &Subflows,
+        slot: Slot,
         idsn: Dsn,
         (start, length): (u64, u64),
     ) {
         if !self.copies {
             return;
         }
-        let subflow = &subflows[index];
-        let carriers = SubflowSet::from_bits(bit(subflow.slot));
+        let subflow = &subflows[slot];
+        let carriers = SubflowSet::from_bits(bit(subflow.mark));
         let sent = Piece { from: idsn + 1 + start, length: Bytes::new(length), sent: now, carriers };
         let (view, record) = parts_of_view(&self.views, subflows, &self.outgoing, idsn);
         let flight = FlightView { view: &view, states: &self.states, outstanding: &record, opportunity: None };
@@ -130,7 +131,7 @@ impl Sender {
     }
 
     /// The next copy that the reinjection policy asks for.
-    fn next_copy(&mut self, now: Instant, subflows: &[Subflow], idsn: Dsn) -> Option<Repeat> {
+    fn next_copy(&mut self, now: Instant, subflows: &Subflows, idsn: Dsn) -> Option<Repeat> {
         let (view, record) = parts_of_view(&self.views, subflows, &self.outgoing, idsn);
         let flight = FlightView { view: &view, states: &self.states, outstanding: &record, opportunity: None };
         self.reinjection.next(now, &flight).repeat
@@ -155,8 +156,8 @@ impl Sender {
         let carriers = self.outgoing.log.carriers(una);
         let nobody = Carrier { id: SubflowId(0), mark: SubflowSet::NONE, open: false };
         let (mut oldest, mut count) = ([nobody; MAX_SUBFLOWS], 0);
-        for subflow in subflows.iter().filter(|subflow| carriers & bit(subflow.slot) != 0) {
-            let (mark, open) = (SubflowSet::from_bits(bit(subflow.slot)), subflow.tx.recovery.phase() == Phase::Open);
+        for subflow in subflows.iter().filter(|subflow| carriers & bit(subflow.mark) != 0) {
+            let (mark, open) = (SubflowSet::from_bits(bit(subflow.mark)), subflow.tx.recovery.phase() == Phase::Open);
             oldest[count] = Carrier { id: subflow.id, mark, open };
             count += 1;
         }
@@ -180,7 +181,7 @@ impl Sender {
         let offset = offset_of(repeat.from, out, idsn).filter(|_| !repeat.from.before(idsn + 1 + out.una))?;
         let (_, end) = out.log.range_at(offset)?;
         let carriers = out.log.carriers(offset);
-        let fresh = carriers != 0 && carriers & bit(subflows.slot_of(repeat.on)?) == 0;
+        let fresh = carriers != 0 && carriers & bit(subflows.mark_of(repeat.on)?) == 0;
         let shown = self.views.iter().find(|view| view.id == repeat.on);
         let state = || self.states.iter().find(|state| state.id == repeat.on);
         let able = match shown {
@@ -196,7 +197,7 @@ impl Sender {
         &mut self,
         now: Instant,
         set: Option<Instant>,
-        subflows: &[Subflow],
+        subflows: &Subflows,
         idsn: Dsn,
         may_repeat: bool,
     ) -> Option<Instant> {
@@ -215,7 +216,7 @@ impl Sender {
     }
 
     /// The timer of the reinjection policy has run out. Returns the subflows that it takes for stuck.
-    fn wake(&mut self, now: Instant, subflows: &[Subflow], idsn: Dsn) -> SubflowSet {
+    fn wake(&mut self, now: Instant, subflows: &Subflows, idsn: Dsn) -> SubflowSet {
         let (view, record) = parts_of_view(&self.views, subflows, &self.outgoing, idsn);
         let flight = FlightView { view: &view, states: &self.states, outstanding: &record, opportunity: None };
         self.reinjection.on_wake(now, &flight)
@@ -272,12 +273,13 @@ impl Connection {
             return;
         }
         let stale = self.sender.wake(now, &self.subflows, self.keys.local_idsn);
-        for index in 0..self.subflows.len() {
-            let Subflow { id, slot, .. } = self.subflows[index];
+        let mut left = self.subflows.there();
+        while let Some(slot) = self.subflows.take_first(&mut left) {
+            let Subflow { id, mark, .. } = self.subflows[slot];
             let others = self.subflows.iter().any(|subflow| subflow.id != id && subflow.is_usable());
-            if others && self.subflows[index].is_usable() && stale.meets(SubflowSet::from_bits(bit(slot))) {
-                self.subflows[index].liveness.stale = true;
-                self.sender.outgoing.send_elsewhere(slot, Reason::Stale(id));
+            if others && self.subflows[slot].is_usable() && stale.meets(SubflowSet::from_bits(bit(mark))) {
+                self.subflows[slot].liveness.stale = true;
+                self.sender.outgoing.send_elsewhere(mark, Reason::Stale(id));
                 self.sender.on_subflows_changed(now, &self.subflows);
             }
         }
@@ -287,7 +289,7 @@ impl Connection {
 /// Gathers the parts of a [`FlightView`] that own nothing.
 fn parts_of_view<'a>(
     views: &'a [anabranch_policy::SubflowView],
-    subflows: &'a [Subflow],
+    subflows: &'a Subflows,
     out: &'a Outgoing,
     idsn: Dsn,
 ) -> (View<'a>, Record<'a>) {

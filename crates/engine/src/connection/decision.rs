@@ -1,7 +1,7 @@
 //! Decisions of the scheduler: the view it is given, its answer, and the check that the answer is possible.
 
-use super::indices::Indices;
 use super::sender::{Outgoing, Sender};
+use super::slots::Places;
 use super::subflows::{Reader, Subflows};
 use super::{Connection, Mode, watchdog};
 use crate::Misconduct;
@@ -71,26 +71,27 @@ impl Sender {
     }
 
     /// Brings the views of `chosen` subflows up to date; all of them if others were shown before.
-    fn renew_views(&mut self, now: Instant, subflows: &mut Subflows, chosen: Indices) {
+    fn renew_views(&mut self, now: Instant, subflows: &mut Subflows, chosen: Places) {
         let changed = subflows.take_changed(Reader::Views);
         let Sender { views, shown, congestion, .. } = self;
-        let set_changed = *shown != chosen || changed == Indices::ALL;
+        let set_changed = *shown != chosen || changed == Places::ALL;
         if set_changed {
             *shown = chosen;
             views.clear();
             // Exactly: most connections are idle most of the time, and keep these.
             views.reserve_exact(subflows.len());
-            views.extend(chosen.filter_map(|index| subflows[index].view(congestion, Bytes::MAX)));
+            views.extend(subflows.of(chosen).filter_map(|subflow| subflow.view(congestion, Bytes::MAX)));
         } else {
-            for index in changed.intersection(chosen) {
-                if let Some(view) = subflows[index].view(congestion, Bytes::MAX) {
-                    views[chosen.rank(index)] = view;
+            let mut left = changed.intersection(chosen);
+            while let Some(place) = left.pop() {
+                if let Some(view) = subflows.at(place).view(congestion, Bytes::MAX) {
+                    views[subflows.rank(chosen, place)] = view;
                 }
             }
         }
-        for (index, view) in chosen.zip(views.iter_mut()).filter(|(_, view)| view.in_flight.is_zero()) {
+        for (subflow, view) in subflows.of(chosen).zip(views.iter_mut()).filter(|(_, view)| view.in_flight.is_zero()) {
             // What idling will have cost it by the time it sends.
-            if let Some(idle) = subflows[index].tx.idle(now) {
+            if let Some(idle) = subflow.tx.idle(now) {
                 view.cwnd = congestion.cwnd_after_idle(view.id, idle, view.rto);
             }
         }
@@ -108,7 +109,7 @@ impl Sender {
             self.usage = Vec::new();
             self.shares = Vec::new();
             self.states = Vec::new();
-            self.shown = Indices::NONE;
+            self.shown = Places::NONE;
         }
     }
 
@@ -124,15 +125,15 @@ impl Sender {
     /// Tells whether the views are what they would be if all were worked out anew.
     fn are_views_current(&self, now: Instant, subflows: &Subflows) -> bool {
         let Sender { views, shown, congestion, .. } = self;
-        let current = |index: usize, view: &SubflowView| {
-            let subflow = &subflows[index];
+        let current = |subflow: &Subflow, view: &SubflowView| {
             let mut fresh = subflow.view(congestion, view.share)?;
             if let Some(idle) = subflow.tx.idle(now) {
                 fresh.cwnd = congestion.cwnd_after_idle(subflow.id, idle, subflow.tx.rtt.rto());
             }
             Some(fresh == *view)
         };
-        shown.len() == views.len() && shown.zip(views).all(|(index, view)| current(index, view) == Some(true))
+        shown.len() == views.len()
+            && subflows.of(*shown).zip(views).all(|(subflow, view)| current(subflow, view) == Some(true))
     }
 
     /// Brings the view of a subflow up to date that has just sent, `fresh` bytes of that for the first time.
@@ -153,14 +154,11 @@ impl Sender {
 
     /// Shares the peer's window out among the `shown` subflows, as the receive-window policy says. False if nothing
     /// could leave then, or ever would: each gets all of it in that case.
-    fn share_window(&mut self, now: Instant, subflows: &Subflows, shown: Indices, send_buffer: Bytes) -> bool {
+    fn share_window(&mut self, now: Instant, subflows: &Subflows, shown: Places, send_buffer: Bytes) -> bool {
         let Sender { views, usage, shares, outgoing: out, congestion, receive_window, .. } = self;
         usage.clear();
         usage.reserve_exact(views.len());
-        usage.extend(shown.map(|index| {
-            let subflow = &subflows[index];
-            subflow.usage(congestion, out.log.unacked(subflow.slot))
-        }));
+        usage.extend(subflows.of(shown).map(|subflow| subflow.usage(congestion, out.log.unacked(subflow.mark))));
         shares.clear();
         shares.resize(usage.len(), Bytes::MAX);
         let buffers = Buffers {

@@ -19,6 +19,7 @@
 //! half of it for the way of the data are told nothing else; the order of the paths is the same, their distance half as
 //! large.
 
+use super::slots::Slot;
 use super::{Connection, Mode};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
@@ -34,24 +35,24 @@ pub(super) fn is_agreed(segment: &Segment, shared: &Shared) -> bool {
 }
 
 impl Connection {
-    /// Returns the flow in which the next pure ACK of subflow `index` leaves, if it takes another path.
-    pub(super) fn detour(&mut self, now: Instant, index: usize, shared: &Shared) -> Option<FlowKey> {
+    /// Returns the flow in which the next pure ACK of the subflow in `slot` leaves, if it takes another path.
+    pub(super) fn detour(&mut self, now: Instant, slot: Slot, shared: &Shared) -> Option<FlowKey> {
         if self.subflows.len() < 2 || self.life.mode() != Mode::Multipath {
             return None;
         }
         if !self.acks.policy.capabilities.moves {
-            if self.subflows[index].rx.detour.away != 0 {
-                self.subflows[index].rx.detour.away = 0;
+            if self.subflows[slot].rx.detour.away != 0 {
+                self.subflows[slot].rx.detour.away = 0;
             }
             return None;
         }
         self.acks.survey(&self.subflows);
-        let subflow = &self.subflows[index];
+        let subflow = &self.subflows[slot];
         let via = self.acks.policy.path(now, subflow.id, &self.acks.routes);
         let route = self.acks.routes.iter().find(|route| route.id == via)?;
         let flow = FlowKey { src: route.local, dst: route.remote, ..subflow.flow };
         if flow == subflow.flow {
-            self.subflows[index].rx.detour.away = 0;
+            self.subflows[slot].rx.detour.away = 0;
             return None;
         }
         let can = self.negotiated.detours
@@ -61,12 +62,12 @@ impl Connection {
             && !subflow.rx.detour.is_barred(now, via)
             && self.subflows.owns_ports(&subflow.flow, &shared.demux);
         if !can {
-            self.subflows[index].rx.detour.away = 0;
+            self.subflows[slot].rx.detour.away = 0;
             self.stats.acks_kept += 1;
             return None;
         }
         // What never keeps its path is never found to be lost elsewhere: without caution there is no bar either.
-        let goes = !shared.config.ack_caution || self.subflows[index].rx.detour.take(via);
+        let goes = !shared.config.ack_caution || self.subflows[slot].rx.detour.take(via);
         self.stats.acks_detoured += u64::from(goes);
         goes.then_some(flow)
     }
@@ -90,8 +91,8 @@ impl Connection {
     pub(crate) fn on_detour_refused(&mut self, now: Instant, id: SubflowId, flow: &FlowKey) {
         let between = |subflow: &&Subflow| (subflow.flow.src, subflow.flow.dst) == (flow.src, flow.dst);
         let via = self.subflows.iter().find(between).map(|subflow| subflow.id);
-        let index = self.subflows.position(id);
-        if let (Some(via), Some(subflow)) = (via, index.map(|index| &mut self.subflows[index]))
+        let slot = self.subflows.slot(id);
+        if let (Some(via), Some(subflow)) = (via, slot.map(|slot| &mut self.subflows[slot]))
             && subflow.rx.detour.via == Some(via)
             && !subflow.rx.detour.is_barred(now, via)
         {

@@ -1,5 +1,6 @@
 //! Segments put together: every header field and option of what we send.
 
+use super::slots::Slot;
 use super::{Connection, Mode};
 use crate::Purpose;
 use crate::originals::Declared;
@@ -21,10 +22,10 @@ pub(crate) fn tag(connection: crate::ConnectionId, subflow: anabranch_units::Sub
 }
 
 impl Connection {
-    /// A segment on subflow `index` with acknowledgment, window and timestamps filled in, the delayed ACK settled.
-    fn base(&mut self, now: Instant, index: usize, flags: Flags, offset: u64, shared: &mut Shared) -> Box<Segment> {
+    /// A segment on a subflow with acknowledgment, window and timestamps filled in, the delayed ACK settled.
+    fn base(&mut self, now: Instant, slot: Slot, flags: Flags, offset: u64, shared: &mut Shared) -> Box<Segment> {
         let window = self.receiver.window();
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         let acked = subflow.rx.ahead.first().unwrap_or(subflow.rx.rcv_nxt);
         let (seq, ack) = (subflow.tx.seq(offset), subflow.rx.irs + acked);
         let mut segment = shared.segment(subflow.flow, flags.with(Flags::ACK), seq, ack);
@@ -47,48 +48,48 @@ impl Connection {
     }
 
     /// A pure ACK, with SACK blocks and DATA_ACK as they apply; `options` beside them.
-    pub(super) fn send_ack(&mut self, now: Instant, index: usize, options: Vec<MpOption>, shared: &mut Shared) {
-        let reason = self.subflows[index].rx.ack_reason(now);
+    pub(super) fn send_ack(&mut self, now: Instant, slot: Slot, options: Vec<MpOption>, shared: &mut Shared) {
+        let reason = self.subflows[slot].rx.ack_reason(now);
         let purpose = if options.is_empty() { Purpose::Ack(reason) } else { Purpose::Signal };
-        self.send_ack_for(now, index, options, purpose, shared);
+        self.send_ack_for(now, slot, options, purpose, shared);
     }
 
     /// The same, for another purpose than to acknowledge.
     pub(super) fn send_ack_for(
         &mut self,
         now: Instant,
-        index: usize,
+        slot: Slot,
         options: Vec<MpOption>,
         purpose: Purpose,
         shared: &mut Shared,
     ) {
-        let offset = self.subflows[index].tx.recovery.snd_nxt();
-        let mut segment = self.pure_ack(now, index, offset, options, shared);
+        let offset = self.subflows[slot].tx.recovery.snd_nxt();
+        let mut segment = self.pure_ack(now, slot, offset, options, shared);
         let mut purpose = purpose;
         if let Purpose::Ack(reason) = purpose
-            && let Some(flow) = self.detour(now, index, shared)
+            && let Some(flow) = self.detour(now, slot, shared)
         {
             segment.flow = flow;
             purpose = Purpose::DetouredAck(reason);
         }
-        self.transmit_segment(index, segment, purpose, shared);
+        self.transmit_segment(slot, segment, purpose, shared);
     }
 
     fn pure_ack(
         &mut self,
         now: Instant,
-        index: usize,
+        slot: Slot,
         offset: u64,
         options: Vec<MpOption>,
         shared: &mut Shared,
     ) -> Box<Segment> {
         let multipath = self.life.mode() == Mode::Multipath;
-        let mut segment = self.base(now, index, Flags::ACK, offset, shared);
+        let mut segment = self.base(now, slot, Flags::ACK, offset, shared);
         for option in options {
             segment.options.push_mptcp(option);
         }
         self.add_fail(&mut segment);
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         let sacking = subflow.has_to_sack();
         subflow.rx.ack.unreported = false;
         // A short DATA_ACK leaves room for one more SACK block, where it is allowed.
@@ -98,54 +99,47 @@ impl Connection {
         }
         if sacking {
             let most = sack_room(&segment.options);
-            segment.options.sack = self.subflows[index].rx.sack_blocks(most);
+            segment.options.sack = self.subflows[slot].rx.sack_blocks(most);
         }
         segment
     }
 
     /// Probes a closed window, or keeps a path alive: an ACK just before the window, which the peer must answer
     /// (RFC 9293 §3.10.7.4; what Linux sends).
-    pub(super) fn send_window_probe(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let offset = self.subflows[index].tx.recovery.snd_una() - 1;
-        let segment = self.pure_ack(now, index, offset, Vec::new(), shared);
-        self.transmit_segment(index, segment, Purpose::WindowProbe, shared);
+    pub(super) fn send_window_probe(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
+        let offset = self.subflows[slot].tx.recovery.snd_una() - 1;
+        let segment = self.pure_ack(now, slot, offset, Vec::new(), shared);
+        self.transmit_segment(slot, segment, Purpose::WindowProbe, shared);
     }
 
     /// A DATA_FIN of its own: subflow sequence 0, length 1 (RFC 8684 §3.3.3).
-    pub(super) fn send_data_fin(
-        &mut self,
-        now: Instant,
-        index: usize,
-        fin: u64,
-        purpose: Purpose,
-        shared: &mut Shared,
-    ) {
+    pub(super) fn send_data_fin(&mut self, now: Instant, slot: Slot, fin: u64, purpose: Purpose, shared: &mut Shared) {
         if !self.life.is_confirmed() && self.role == super::Role::Client {
             // Without data there is nothing that repeats the keys for it (RFC 8684 §3.1), nor room beside the DATA_FIN.
             // Should the third ACK be lost or late, Linux would take this for plain TCP.
-            self.send_third_ack(now, index, shared);
+            self.send_third_ack(now, slot, shared);
         }
-        let offset = self.subflows[index].tx.recovery.snd_nxt();
-        let mut segment = self.base(now, index, Flags::ACK, offset, shared);
+        let offset = self.subflows[slot].tx.recovery.snd_nxt();
+        let mut segment = self.base(now, slot, Flags::ACK, offset, shared);
         let map = Some(self.keys.data_fin_map(fin, self.negotiated.checksum));
         segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map, data_fin: true });
-        self.transmit_segment(index, segment, purpose, shared);
+        self.transmit_segment(slot, segment, purpose, shared);
     }
 
     /// The segment that carries `sent`, new or repeated.
-    pub(super) fn send_data(&mut self, now: Instant, index: usize, sent: &Sent, purpose: Purpose, shared: &mut Shared) {
-        self.before_segment(index, sent, purpose, shared);
+    pub(super) fn send_data(&mut self, now: Instant, slot: Slot, sent: &Sent, purpose: Purpose, shared: &mut Shared) {
+        self.before_segment(slot, sent, purpose, shared);
         let fin = sent.flags & FIN != 0;
         let last = sent.data + u64::from(sent.len) == self.sender.outgoing.buffer.end();
         let mut flags = if last && sent.len > 0 { Flags::PSH } else { Flags::default() };
         if fin {
             flags = flags.with(Flags::FIN);
         }
-        let mut segment = self.base(now, index, flags, sent.start, shared);
+        let mut segment = self.base(now, slot, flags, sent.start, shared);
         let grows = self.may_grow(sent, purpose, shared);
         let map = if sent.len > 0 {
             let repeats = matches!(purpose, Purpose::Retransmission(_));
-            let (payload, map) = if repeats { self.piece_again(index, sent) } else { self.piece(index, sent, grows) };
+            let (payload, map) = if repeats { self.piece_again(slot, sent) } else { self.piece(slot, sent, grows) };
             segment.payload = payload;
             Some(map)
         } else {
@@ -155,10 +149,10 @@ impl Connection {
             segment.options.dss = self.infinite_mapping(sent);
             self.add_fail(&mut segment);
         } else {
-            self.add_mapping(index, map.as_ref(), &mut segment);
+            self.add_mapping(slot, map.as_ref(), &mut segment);
         }
-        self.subflows[index].add_sack_beside_data(&mut segment);
-        let subflow = &mut self.subflows[index];
+        self.subflows[slot].add_sack_beside_data(&mut segment);
+        let subflow = &mut self.subflows[slot];
         subflow.tx.last_sent = Some(now);
         if sent.len > 0 {
             subflow.counts.segments_sent += 1;
@@ -166,16 +160,16 @@ impl Connection {
             subflow.tx.loss.on_sent(1);
             self.sender.congestion.on_sent(subflow.id, Bytes::new(u64::from(sent.len)));
         }
-        self.transmit_segment(index, segment, purpose, shared);
+        self.transmit_segment(slot, segment, purpose, shared);
         if grows {
-            let (id, last) = (self.subflows[index].id, shared.out.len() - 1);
+            let (id, last) = (self.subflows[slot].id, shared.out.len() - 1);
             self.sender.extend_burst(id, sent, sent.flags & DATA_FIN != 0, last);
         }
     }
 
     /// The payload and mapping of data that leaves as `sent` for the first time. The checksum of a mapping that `grows`
     /// is still to come.
-    fn piece(&mut self, index: usize, sent: &Sent, grows: bool) -> (Payload, Declared) {
+    fn piece(&mut self, slot: Slot, sent: &Sent, grows: bool) -> (Payload, Declared) {
         let payload = self.sender.outgoing.buffer.slice(sent.data, sent.len as usize);
         let mut map = declared(sent);
         if self.negotiated.checksum && self.life.mode() != Mode::Plain && grows {
@@ -184,23 +178,23 @@ impl Connection {
             let wire = self.keys.map(&map);
             let sum = dss_checksum(self.keys.dsn(sent.data), wire.subflow_seq, wire.length, [payload.as_ref()]);
             map.checksum = Some(sum);
-            self.subflows[index].tx.originals.declare(map);
+            self.subflows[slot].tx.originals.declare(map);
         }
         (payload, map)
     }
 
     /// The payload and mapping of data that is repeated: as they were the first time, of a part as of the whole, for a
     /// checksum covers all of a mapping, and Linux takes another only when it is done with the one it has.
-    fn piece_again(&mut self, index: usize, sent: &Sent) -> (Payload, Declared) {
+    fn piece_again(&mut self, slot: Slot, sent: &Sent) -> (Payload, Declared) {
         let Self { sender, subflows, .. } = self;
-        let tx = &subflows[index].tx;
+        let tx = &subflows[slot].tx;
         let payload = tx.originals.payload(sent.data, sent.len as usize, &mut sender.outgoing.buffer);
         let of_segment = || tx.recovery.whole(sent.start).map(|whole| declared(&whole));
         let map = tx.originals.map(sent.start).or_else(of_segment);
         (payload, map.expect("what is repeated is under way"))
     }
 
-    fn add_mapping(&mut self, index: usize, declared: Option<&Declared>, segment: &mut Segment) {
+    fn add_mapping(&mut self, slot: Slot, declared: Option<&Declared>, segment: &mut Segment) {
         let Some(declared) = declared else {
             if self.life.mode() == Mode::Multipath {
                 let data_ack = Some(self.data_ack(false));
@@ -213,7 +207,7 @@ impl Connection {
             return;
         };
         let map = self.keys.map(declared);
-        let joined = self.subflows[index].is_join();
+        let joined = self.subflows[slot].is_join();
         let first_data = declared.data == 0 && !self.life.is_confirmed() && !joined && self.role == super::Role::Client;
         if first_data && !declared.data_fin && self.keys.remote.is_some() {
             // The client's first data repeats the keys until the peer has shown that it has them (RFC 8684 §3.1).
@@ -238,11 +232,11 @@ impl Connection {
         }
     }
 
-    /// A SYN or SYN/ACK of subflow `index`.
-    pub(super) fn send_syn(&mut self, now: Instant, index: usize, option: Option<MpOption>, shared: &mut Shared) {
+    /// A SYN or SYN/ACK of the subflow in `slot`.
+    pub(super) fn send_syn(&mut self, now: Instant, slot: Slot, option: Option<MpOption>, shared: &mut Shared) {
         let profile = &shared.config.profile;
         let window = self.receiver.window().min(u64::from(u16::MAX));
-        let subflow = &self.subflows[index];
+        let subflow = &self.subflows[slot];
         let mut segment = Box::new(subflow.syn(now, window as u16, shared.mtus.mss(&subflow.flow, profile), profile));
         let answer = segment.flags.has(Flags::ACK);
         let retries = subflow.handshake.map_or(0, |timer| timer.retries);
@@ -254,30 +248,30 @@ impl Connection {
             segment.options.push_mptcp(option);
         }
         self.receiver.on_told(window);
-        self.transmit_segment(index, segment, Purpose::Handshake { retries }, shared);
+        self.transmit_segment(slot, segment, Purpose::Handshake { retries }, shared);
     }
 
-    /// A reset of subflow `index`, with what explains it.
-    pub(super) fn send_reset(&mut self, now: Instant, index: usize, options: Vec<MpOption>, shared: &mut Shared) {
-        let offset = self.subflows[index].tx.recovery.snd_nxt();
-        let mut segment = self.base(now, index, Flags::RST, offset, shared);
+    /// A reset of the subflow in `slot`, with what explains it.
+    pub(super) fn send_reset(&mut self, now: Instant, slot: Slot, options: Vec<MpOption>, shared: &mut Shared) {
+        let offset = self.subflows[slot].tx.recovery.snd_nxt();
+        let mut segment = self.base(now, slot, Flags::RST, offset, shared);
         for option in options {
             segment.options.push_mptcp(option);
         }
-        self.transmit_segment(index, segment, Purpose::Reset, shared);
+        self.transmit_segment(slot, segment, Purpose::Reset, shared);
     }
 
     pub(super) fn transmit_segment(
         &mut self,
-        index: usize,
+        slot: Slot,
         mut segment: Box<Segment>,
         purpose: Purpose,
         shared: &mut Shared,
     ) {
         let (options, left_out) = plan(&mut segment.options);
-        let left_out = left_out.map(|left_out| (left_out, self.subflows[index].ack_beside(&segment)));
+        let left_out = left_out.map(|left_out| (left_out, self.subflows[slot].ack_beside(&segment)));
         let size = segment.wire_length_with(options);
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         // An IPv6 flow label names the flow instead, and stays unset.
         if segment.flow.src.is_ipv4() {
             segment.ip.id = u32::from(subflow.tx.next_packet_id());
@@ -287,20 +281,20 @@ impl Connection {
         }
         shared.send(tag(self.id, subflow.id), segment, size, purpose);
         if let Some((left_out, beside)) = left_out {
-            self.on_left_out(index, *left_out, &beside, shared);
+            self.on_left_out(slot, *left_out, &beside, shared);
         }
     }
 
     /// Sends what found no room on a segment: each control option goes onto a segment of its own, a DATA_ACK onto the
     /// next ACK. SACK blocks wait for the next one as well, which says them again.
-    fn on_left_out(&mut self, index: usize, left_out: Options, beside: &Segment, shared: &mut Shared) {
+    fn on_left_out(&mut self, slot: Slot, left_out: Options, beside: &Segment, shared: &mut Shared) {
         assert!(left_out.dss.is_none_or(|dss| dss.map.is_none()), "data keeps its mapping");
-        self.subflows[index].rx.ack.now |= left_out.dss.is_some();
+        self.subflows[slot].rx.ack.now |= left_out.dss.is_some();
         for option in left_out.mptcp() {
             let mut alone = Box::new(beside.clone());
             alone.options.push_mptcp(option.clone());
             assert!(alone.options.wire_length() <= 40, "an option of ours fits a segment of its own");
-            self.transmit_segment(index, alone, Purpose::Signal, shared);
+            self.transmit_segment(slot, alone, Purpose::Signal, shared);
         }
     }
 }

@@ -6,6 +6,7 @@
 //! State changes only once it is certain that the segment is of that kind. The long way (`input`) takes all others, and
 //! would have left the same state behind: the tests send every segment both ways.
 
+use super::slots::Slot;
 use super::{Connection, Life};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
@@ -17,11 +18,11 @@ impl Connection {
     pub(super) fn take_expected(
         &mut self,
         now: Instant,
-        index: usize,
+        slot: Slot,
         segment: &mut Segment,
         shared: &mut Shared,
     ) -> bool {
-        let subflow = &self.subflows[index];
+        let subflow = &self.subflows[slot];
         if shared.takes_long_way() || !matches!(self.life, Life::Multipath) || !is_ordinary(subflow, segment, now) {
             return false;
         }
@@ -30,14 +31,14 @@ impl Connection {
             None if segment.payload.is_empty() && !dss.data_fin => {
                 let start = subflow.rx.rcv_nxt;
                 let autotuned = self.receiver.is_autotuned();
-                let subflow = &mut self.subflows[index];
+                let subflow = &mut self.subflows[slot];
                 subflow.note_valid(now, start, segment, autotuned);
                 subflow.note_dss(now, ack);
-                self.handle_ack(now, index, start, segment, ack);
-                self.take_data_ack(now, index, segment, &dss, shared);
+                self.handle_ack(now, slot, start, segment, ack);
+                self.take_data_ack(now, slot, segment, &dss, shared);
                 true
             }
-            Some(map) => self.take_expected_data(now, index, segment, ack, (&dss, &map), shared),
+            Some(map) => self.take_expected_data(now, slot, segment, ack, (&dss, &map), shared),
             None => false,
         }
     }
@@ -46,13 +47,13 @@ impl Connection {
     fn take_expected_data(
         &mut self,
         now: Instant,
-        index: usize,
+        slot: Slot,
         segment: &mut Segment,
         ack: u64,
         (dss, map): (&Dss, &Map),
         shared: &mut Shared,
     ) -> bool {
-        let subflow = &self.subflows[index];
+        let subflow = &self.subflows[slot];
         let start = subflow.rx.rcv_nxt;
         let whole = usize::from(map.length) == segment.payload.len() && map.length > 0 && !dss.data_fin;
         let here = SubflowSeq::new(map.subflow_seq).offset_near(SubflowSeq::new(0), start) == Some(start);
@@ -65,22 +66,22 @@ impl Connection {
         }
         let Some(data) = self.keys.data_offset(map.dsn, self.receiver.next()) else { return false };
         let autotuned = self.receiver.is_autotuned();
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         subflow.note_valid(now, start, segment, autotuned);
         subflow.note_dss(now, ack);
         subflow.tx.take_window(segment.window, start, ack);
-        self.take_data_ack(now, index, segment, dss, shared);
+        self.take_data_ack(now, slot, segment, dss, shared);
         self.negotiated.long_dsn |= matches!(map.dsn, DataSeq::Long(_));
 
         let payload = std::mem::take(&mut segment.payload);
         self.receiver.on_segment();
-        self.subflows[index].note_arrival(now, start, start + payload.len() as u64, &shared.config.profile);
+        self.subflows[slot].note_arrival(now, start, start + payload.len() as u64, &shared.config.profile);
         self.wake_prober(now);
         if data > self.receiver.next() {
             self.receiver.on_early();
         }
-        self.consume(now, index, payload, Some(data), shared);
-        self.note_push(index, segment.flags);
+        self.consume(now, slot, payload, Some(data), shared);
+        self.note_push(slot, segment.flags);
         true
     }
 }

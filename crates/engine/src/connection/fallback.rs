@@ -6,6 +6,7 @@
 //! subflow is plain TCP from there on.
 
 use super::paths::PathManager;
+use super::slots::Slot;
 use super::{Connection, Life, Mode};
 use crate::mapping::Mapping;
 use crate::recovery::Sent;
@@ -104,8 +105,8 @@ impl Connection {
         if self.is_known() {
             shared.event(self.id, Event::Fallback(reason));
         }
-        while let Some(index) = self.subflows.iter().position(Subflow::is_unfinished_join) {
-            self.kill(now, index, ResetReason::MptcpError, shared);
+        while let Some(slot) = self.subflows.find(Subflow::is_unfinished_join) {
+            self.kill(now, slot, ResetReason::MptcpError, shared);
         }
         self.announce_infinite(reason);
         self.receiver.forget_fin();
@@ -148,13 +149,7 @@ impl Connection {
     }
 
     /// A checksum was wrong (§3.7). False if the subflow is gone.
-    pub(super) fn on_checksum_failure(
-        &mut self,
-        now: Instant,
-        index: usize,
-        map: &Mapping,
-        shared: &mut Shared,
-    ) -> bool {
+    pub(super) fn on_checksum_failure(&mut self, now: Instant, slot: Slot, map: &Mapping, shared: &mut Shared) -> bool {
         shared.counters.checksum_failures += 1;
         let dsn = self.keys.remote_dsn(map.data);
         if self.can_fall_back() {
@@ -162,21 +157,21 @@ impl Connection {
             if let Some(fallback) = self.life.fallback_mut() {
                 fallback.fail = Some(dsn);
             }
-            self.subflows[index].rx.ack.now = true;
+            self.subflows[slot].rx.ack.now = true;
             return true;
         }
-        self.reset_with_fail(now, index, dsn, shared);
+        self.reset_with_fail(now, slot, dsn, shared);
         false
     }
 
-    fn reset_with_fail(&mut self, now: Instant, index: usize, dsn: Dsn, shared: &mut Shared) {
+    fn reset_with_fail(&mut self, now: Instant, slot: Slot, dsn: Dsn, shared: &mut Shared) {
         let reason = shared.reset_option(ResetReason::Middlebox);
-        self.send_reset(now, index, vec![MpOption::Fail { dsn }, reason], shared);
-        self.lose(now, index, (Ended::Middlebox, 1), shared);
+        self.send_reset(now, slot, vec![MpOption::Fail { dsn }, reason], shared);
+        self.lose(now, slot, (Ended::Middlebox, 1), shared);
     }
 
     /// MP_FAIL on something other than a RST: data of ours arrived changed (§3.7).
-    pub(super) fn on_fail(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+    pub(super) fn on_fail(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
         shared.counters.fails_received += 1;
         if self.life.is_fast_closing() {
             return;
@@ -185,7 +180,7 @@ impl Connection {
             // Our answer was lost.
             Mode::Plain if self.stats.fallback == Some(FallbackReason::PeerFailed) => {
                 let next = self.keys.remote_dsn(self.receiver.next());
-                self.send_ack(now, index, vec![MpOption::Fail { dsn: next }], shared);
+                self.send_ack(now, slot, vec![MpOption::Fail { dsn: next }], shared);
             }
             // The answer to ours.
             Mode::Plain => self.life.forget_fail(),
@@ -193,12 +188,12 @@ impl Connection {
                 // Both directions turn to plain TCP, and the peer is told in kind.
                 let next = self.keys.remote_dsn(self.receiver.next());
                 self.fall_back(now, FallbackReason::PeerFailed, shared);
-                self.send_ack(now, index, vec![MpOption::Fail { dsn: next }], shared);
+                self.send_ack(now, slot, vec![MpOption::Fail { dsn: next }], shared);
             }
             // It comes on a RST when there is a way round; on this subflow there is none, so that is what is left.
-            Mode::Multipath if self.subflows[index].is_open() => {
+            Mode::Multipath if self.subflows[slot].is_open() => {
                 let next = self.keys.remote_dsn(self.receiver.next());
-                self.reset_with_fail(now, index, next, shared);
+                self.reset_with_fail(now, slot, next, shared);
             }
             _ => {}
         }
@@ -237,13 +232,7 @@ impl Connection {
     /// A segment arrives after the fallback. One that maps its bytes elsewhere than plain TCP would put them comes from
     /// a peer that has not followed and repeats data: taking it would corrupt the stream. False if the connection is
     /// gone.
-    pub(super) fn check_agreement(
-        &mut self,
-        now: Instant,
-        index: usize,
-        dss: Option<&Dss>,
-        shared: &mut Shared,
-    ) -> bool {
+    pub(super) fn check_agreement(&mut self, now: Instant, slot: Slot, dss: Option<&Dss>, shared: &mut Shared) -> bool {
         if self.keys.remote.is_none() || is_early(self.stats.fallback) {
             return true;
         }
@@ -252,7 +241,7 @@ impl Connection {
             self.life.forget_fail();
             return true;
         }
-        let near = self.subflows[index].rx.rcv_nxt;
+        let near = self.subflows[slot].rx.rcv_nxt;
         let first = SubflowSeq::new(map.subflow_seq).offset_near(SubflowSeq::new(0), near);
         let lone_fin = dss.is_some_and(|dss| dss.data_fin) && map.length == 1;
         let agrees = first
@@ -261,7 +250,7 @@ impl Connection {
         if agrees || lone_fin {
             return true;
         }
-        self.send_reset(now, index, Vec::new(), shared);
+        self.send_reset(now, slot, Vec::new(), shared);
         self.stats.ended.get_or_insert(Ended::Middlebox);
         self.finish(Event::Reset, shared);
         false
@@ -278,7 +267,8 @@ impl Connection {
     /// Hands the bytes that waited for a mapping to the stream: the order of the subflow is the stream's now.
     pub(super) fn place_plainly(&mut self, now: Instant, shared: &mut Shared) {
         let before = self.receiver.next();
-        let Some(subflow) = self.subflows.first_mut() else { return };
+        let Some(first) = self.subflows.first_slot() else { return };
+        let subflow = &mut self.subflows[first];
         subflow.rx.unmapped_until = None;
         let mut at = subflow.rx.placed();
         while let Some(chunk) = subflow.rx.unplaced.pop(u64::MAX) {
@@ -288,7 +278,7 @@ impl Connection {
             self.receiver.receive(now, at - 1, chunk);
             at += length;
         }
-        self.on_placed(now, 0, before, shared);
+        self.on_placed(now, first, before, shared);
     }
 
     /// Adds the MP_FAIL that the peer has not answered (RFC 8684 §3.7). Data carries it too: in a busy direction data

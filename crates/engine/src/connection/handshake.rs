@@ -2,10 +2,11 @@
 
 use super::detour::is_agreed;
 use super::race::Opening;
+use super::slots::Slot;
 use super::{Connection, Life, Mode, Role, emit};
 use crate::memory::Offer;
 use crate::path_rate::PathRate;
-use crate::sent_log::NO_SLOT;
+use crate::sent_log::NO_MARK;
 use crate::shared::{Route, Shared};
 use crate::subflow::{HandshakeTimer, Origin, State, Subflow};
 use crate::{ConnectionId, Event, FallbackReason, Purpose};
@@ -50,17 +51,23 @@ impl Connection {
     /// A connection that a peer opens with `syn`.
     pub(crate) fn accept(now: Instant, id: ConnectionId, syn: &Segment, shared: &mut Shared) -> Self {
         let key = shared.new_key();
-        let mut connection = Connection::take_offer(now, id, syn, key, shared);
-        connection.start_handshake(now, 0, shared);
+        let (mut connection, slot) = Connection::take_offer(now, id, syn, key, shared);
+        connection.start_handshake(now, slot, shared);
         connection
     }
 
-    /// The same, not answered yet.
-    pub(super) fn take_offer(now: Instant, id: ConnectionId, syn: &Segment, key: Key, shared: &mut Shared) -> Self {
+    /// The same with its subflow, not answered yet.
+    pub(super) fn take_offer(
+        now: Instant,
+        id: ConnectionId,
+        syn: &Segment,
+        key: Key,
+        shared: &mut Shared,
+    ) -> (Self, Slot) {
         let capable = find_capable(syn).filter(|capable| shared.config.multipath && acceptable_offer(capable));
         let mode = if capable.is_some() { Mode::Negotiating } else { Mode::Plain };
         let mut connection = Connection::new(now, id, Role::Server, mode, key, shared);
-        let index = connection.add_subflow(now, syn.flow.reversed(), Origin::Initial, State::SynReceived, shared);
+        let slot = connection.add_subflow(now, syn.flow.reversed(), Origin::Initial, State::SynReceived, shared);
         if mode == Mode::Plain && shared.config.multipath {
             connection.stats.fallback = Some(FallbackReason::Syn);
             shared.fell_back(FallbackReason::Syn);
@@ -70,8 +77,8 @@ impl Connection {
         if mode == Mode::Negotiating {
             shared.routes.push(Route::AddToken(connection.keys.local.token(), id));
         }
-        connection.take_syn(now, index, syn, shared);
-        connection
+        connection.take_syn(now, slot, syn, shared);
+        (connection, slot)
     }
 
     /// A peer asks to add a subflow (RFC 8684 §3.2).
@@ -84,8 +91,8 @@ impl Connection {
             return Accept::Joined;
         }
         let own = Nonce(shared.chance.next_u32());
-        let index = self.take_join(now, syn, join, own, shared);
-        self.start_handshake(now, index, shared);
+        let slot = self.take_join(now, syn, join, own, shared);
+        self.start_handshake(now, slot, shared);
         Accept::Joined
     }
 
@@ -108,22 +115,22 @@ impl Connection {
         join: &JoinSyn,
         own: Nonce,
         shared: &mut Shared,
-    ) -> usize {
+    ) -> Slot {
         let origin = Origin::Join { own, peer: Some(join.nonce) };
-        let index = self.add_subflow(now, syn.flow.reversed(), origin, State::SynReceived, shared);
-        let subflow = &mut self.subflows[index];
+        let slot = self.add_subflow(now, syn.flow.reversed(), origin, State::SynReceived, shared);
+        let subflow = &mut self.subflows[slot];
         subflow.remote_address = join.address;
         subflow.backup_remote = join.backup;
-        self.take_syn(now, index, syn, shared);
-        index
+        self.take_syn(now, slot, syn, shared);
+        slot
     }
 
     /// Adds a subflow between these addresses.
     pub(super) fn join(&mut self, now: Instant, flow: FlowKey, remote: AddressId, shared: &mut Shared) {
         let own = Nonce(shared.chance.next_u32());
-        let index = self.add_subflow(now, flow, Origin::Join { own, peer: None }, State::SynSent, shared);
-        self.subflows[index].remote_address = remote;
-        self.start_handshake(now, index, shared);
+        let slot = self.add_subflow(now, flow, Origin::Join { own, peer: None }, State::SynSent, shared);
+        self.subflows[slot].remote_address = remote;
+        self.start_handshake(now, slot, shared);
     }
 
     pub(super) fn add_subflow(
@@ -133,16 +140,16 @@ impl Connection {
         origin: Origin,
         state: State,
         shared: &mut Shared,
-    ) -> usize {
+    ) -> Slot {
         let id = self.subflows.new_id();
         let half_open_join = state == State::SynReceived && origin != Origin::Initial;
-        let slot = if half_open_join {
-            NO_SLOT
+        let mark = if half_open_join {
+            NO_MARK
         } else {
-            self.subflows.free_slot().expect("the number of subflows was checked against the slots")
+            self.subflows.free_mark().expect("the number of subflows was checked against the marks")
         };
         let config = &shared.config;
-        let mut subflow = Subflow::new(id, slot, flow, origin, state, &config.profile, config.receive_buffer);
+        let mut subflow = Subflow::new(id, mark, flow, origin, state, &config.profile, config.receive_buffer);
         subflow.tx.iss = shared.chance.isn(now, &flow);
         subflow.tx.timestamp_offset = shared.chance.timestamp_offset(&flow);
         subflow.tx.loss = shared.loss_estimate(&flow);
@@ -151,20 +158,19 @@ impl Connection {
         subflow.local_address = self.paths.address_id(&flow, &shared.locals);
         subflow.backup_local = shared.locals.is_backup(flow.src);
         shared.routes.push(Route::Add(flow, self.id, id));
-        self.subflows.push(subflow);
-        self.subflows.len() - 1
+        self.subflows.push(subflow)
     }
 
-    pub(super) fn start_handshake(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+    pub(super) fn start_handshake(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
         let timeout = shared.config.profile.initial_rto;
-        self.subflows[index].handshake =
+        self.subflows[slot].handshake =
             Some(HandshakeTimer { first_sent: now, deadline: now + timeout, timeout, retries: 0 });
-        self.send_handshake(now, index, shared);
+        self.send_handshake(now, slot, shared);
     }
 
-    /// The SYN or SYN/ACK that subflow `index` is waiting to have answered.
-    pub(super) fn send_handshake(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let subflow = &self.subflows[index];
+    /// The SYN or SYN/ACK that the subflow in `slot` is waiting to have answered.
+    pub(super) fn send_handshake(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
+        let subflow = &self.subflows[slot];
         let option = match (subflow.origin, subflow.state) {
             (Origin::Initial, _) => match self.life.mode() {
                 Mode::Negotiating if !subflow.gave_up_mptcp => Some(MpOption::Capable(self.capable(false, None))),
@@ -180,71 +186,71 @@ impl Connection {
                 MpOption::JoinSynAck(JoinSynAck { backup, address, hmac, nonce: own })
             }),
         };
-        self.send_syn(now, index, option, shared);
+        self.send_syn(now, slot, option, shared);
     }
 
     /// Takes over what the peer's SYN or SYN/ACK says about TCP.
-    fn take_syn(&mut self, now: Instant, index: usize, syn: &Segment, shared: &mut Shared) {
-        let (subflow, profile) = (&mut self.subflows[index], &shared.config.profile);
+    fn take_syn(&mut self, now: Instant, slot: Slot, syn: &Segment, shared: &mut Shared) {
+        let (subflow, profile) = (&mut self.subflows[slot], &shared.config.profile);
         let mss = shared.mtus.mss(&subflow.flow, profile);
         subflow.take_syn(now, syn, mss, profile, self.life.mode() == Mode::Plain);
     }
 
     /// The answer to our SYN.
-    pub(super) fn on_syn_sent(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
-        let subflow = &self.subflows[index];
+    pub(super) fn on_syn_sent(&mut self, now: Instant, slot: Slot, segment: &Segment, shared: &mut Shared) {
+        let subflow = &self.subflows[slot];
         let acks_syn = segment.flags.has(Flags::ACK) && segment.ack == subflow.tx.seq(1);
         if segment.flags.has(Flags::ACK) && !acks_syn {
             shared.counters.unacceptable += 1;
             if let Some(reset) = emit::reset_for(segment, Vec::new()) {
-                self.transmit_segment(index, Box::new(reset), Purpose::Reset, shared);
+                self.transmit_segment(slot, Box::new(reset), Purpose::Reset, shared);
             }
             return;
         }
         if segment.flags.has(Flags::RST) {
             if acks_syn {
                 shared.counters.resets_received += 1;
-                if self.subflows[index].origin == Origin::Initial && self.lose_attempt(now, index, shared) {
+                if self.subflows[slot].origin == Origin::Initial && self.lose_attempt(now, slot, shared) {
                     return;
                 }
-                self.note_reset_reason(index, segment, shared);
-                self.end_of_last(index, crate::Ended::Reset);
-                self.bury(now, index, shared);
+                self.note_reset_reason(slot, segment, shared);
+                self.end_of_last(slot, crate::Ended::Reset);
+                self.bury(now, slot, shared);
                 self.on_join_refused(now, shared);
             }
             return;
         }
-        if segment.flags.has(Flags::SYN) && !acks_syn && self.subflows[index].origin == Origin::Initial {
-            let index = self.win_race(index, shared);
-            return self.cross_syn(now, index, segment, shared);
+        if segment.flags.has(Flags::SYN) && !acks_syn && self.subflows[slot].origin == Origin::Initial {
+            let slot = self.win_race(slot, shared);
+            return self.cross_syn(now, slot, segment, shared);
         }
         if !segment.flags.has(Flags::SYN) || !acks_syn {
             return;
         }
-        match self.subflows[index].origin {
+        match self.subflows[slot].origin {
             Origin::Initial => {
-                let index = self.win_race(index, shared);
-                self.finish_initial(now, index, segment, shared);
+                let slot = self.win_race(slot, shared);
+                self.finish_initial(now, slot, segment, shared);
             }
-            Origin::Join { own, .. } => self.finish_join(now, index, own, segment, shared),
+            Origin::Join { own, .. } => self.finish_join(now, slot, own, segment, shared),
         }
     }
 
     /// Handles a simultaneous open (RFC 9293 §3.5). MP_CAPABLE stays unanswered then, so the connection is plain TCP.
-    fn cross_syn(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
+    fn cross_syn(&mut self, now: Instant, slot: Slot, segment: &Segment, shared: &mut Shared) {
         if self.life.mode() == Mode::Negotiating {
             self.fall_back(now, FallbackReason::SimultaneousOpen, shared);
         }
-        self.take_syn(now, index, segment, shared);
-        self.subflows[index].state = State::SynReceived;
-        self.start_handshake(now, index, shared);
+        self.take_syn(now, slot, segment, shared);
+        self.subflows[slot].state = State::SynReceived;
+        self.start_handshake(now, slot, shared);
     }
 
-    fn finish_initial(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
+    fn finish_initial(&mut self, now: Instant, slot: Slot, segment: &Segment, shared: &mut Shared) {
         if self.life.mode() == Mode::Negotiating {
             let answer = find_capable(segment).filter(usable);
             let key = answer.and_then(|capable| capable.sender_key);
-            let (flow, gave_up) = (self.subflows[index].flow, self.subflows[index].gave_up_mptcp);
+            let (flow, gave_up) = (self.subflows[slot].flow, self.subflows[slot].gave_up_mptcp);
             match answer.zip(key) {
                 // A key reflected to its owner proves nothing, and would let HMACs be reflected as well.
                 Some((answer, key)) if !gave_up && key != self.keys.local => {
@@ -256,7 +262,7 @@ impl Connection {
                     shared.memory.on_offer_taken(now, &flow);
                 }
                 _ => {
-                    let reason = match (gave_up, self.subflows[index].offer) {
+                    let reason = match (gave_up, self.subflows[slot].offer) {
                         (false, _) => FallbackReason::SynAck,
                         (true, Offer::Never) => FallbackReason::Remembered,
                         (true, _) => FallbackReason::SynLost,
@@ -274,17 +280,17 @@ impl Connection {
                 }
             }
         }
-        self.take_syn(now, index, segment, shared);
+        self.take_syn(now, slot, segment, shared);
         self.sender.outgoing.set_window(u64::from(segment.window));
-        self.establish(now, index, segment, shared);
-        self.subflows[index].remember_answer(now, &mut shared.memory);
-        self.send_third_ack(now, index, shared);
+        self.establish(now, slot, segment, shared);
+        self.subflows[slot].remember_answer(now, &mut shared.memory);
+        self.send_third_ack(now, slot, shared);
         if self.life.mode() == Mode::Multipath {
             self.await_confirmation(now);
         }
     }
 
-    fn finish_join(&mut self, now: Instant, index: usize, own: Nonce, segment: &Segment, shared: &mut Shared) {
+    fn finish_join(&mut self, now: Instant, slot: Slot, own: Nonce, segment: &Segment, shared: &mut Shared) {
         let answer = segment.options.mptcp().iter().find_map(|option| match option {
             MpOption::JoinSynAck(answer) => Some(*answer),
             _ => None,
@@ -292,14 +298,14 @@ impl Connection {
         let expected =
             self.keys.remote.zip(answer).map(|(key, answer)| join_hmac(key, self.keys.local, answer.nonce, own));
         let (Some(answer), Some(expected)) = (answer, expected) else {
-            return self.refuse_join(now, index, shared);
+            return self.refuse_join(now, slot, shared);
         };
         if !same_mac(&answer.hmac, &expected.first_8()) {
-            return self.refuse_join(now, index, shared);
+            return self.refuse_join(now, slot, shared);
         }
         self.subflows.ever_joined = true;
-        self.take_syn(now, index, segment, shared);
-        let subflow = &mut self.subflows[index];
+        self.take_syn(now, slot, segment, shared);
+        let subflow = &mut self.subflows[slot];
         let rtt = subflow.handshake_rtt(now, segment);
         subflow.origin = Origin::Join { own, peer: Some(answer.nonce) };
         subflow.remote_address = answer.address;
@@ -309,18 +315,18 @@ impl Connection {
         // Repeated until the fourth ACK confirms that it arrived (RFC 8684 §3.2).
         let timeout = rtt * 2 + Duration::from_millis(1);
         subflow.handshake = Some(HandshakeTimer { first_sent: now, deadline: now + timeout, timeout, retries: 0 });
-        self.subflows[index].remember_answer(now, &mut shared.memory);
-        self.send_third_ack(now, index, shared);
+        self.subflows[slot].remember_answer(now, &mut shared.memory);
+        self.send_third_ack(now, slot, shared);
     }
 
-    fn refuse_join(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+    fn refuse_join(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
         shared.counters.joins_refused += 1;
-        self.kill(now, index, ResetReason::MptcpError, shared);
+        self.kill(now, slot, ResetReason::MptcpError, shared);
     }
 
     /// The ACK that ends our side of the handshake: with both keys, or with the HMAC.
-    pub(super) fn send_third_ack(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let option = match self.subflows[index].origin {
+    pub(super) fn send_third_ack(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
+        let option = match self.subflows[slot].origin {
             Origin::Initial => {
                 (self.life.mode() == Mode::Multipath).then(|| MpOption::Capable(self.capable(true, None)))
             }
@@ -328,37 +334,31 @@ impl Connection {
                 MpOption::JoinAck(JoinAck { hmac: join_hmac(self.keys.local, key, own, peer).first_20() })
             }),
         };
-        let retries = self.subflows[index].handshake.map_or(0, |timer| timer.retries);
-        self.send_ack_for(now, index, option.into_iter().collect(), Purpose::Handshake { retries }, shared);
+        let retries = self.subflows[slot].handshake.map_or(0, |timer| timer.retries);
+        self.send_ack_for(now, slot, option.into_iter().collect(), Purpose::Handshake { retries }, shared);
     }
 
     /// The answer to our SYN/ACK. True if the subflow is established and the segment may be processed further.
-    pub(super) fn on_syn_received(
-        &mut self,
-        now: Instant,
-        index: usize,
-        segment: &Segment,
-        shared: &mut Shared,
-    ) -> bool {
+    pub(super) fn on_syn_received(&mut self, now: Instant, slot: Slot, segment: &Segment, shared: &mut Shared) -> bool {
         if segment.flags.has(Flags::SYN) {
-            let subflow = &self.subflows[index];
+            let subflow = &self.subflows[slot];
             let answers = segment.flags.has(Flags::ACK) && segment.ack == subflow.tx.seq(1);
             if segment.seq == subflow.rx.irs && answers && self.role == Role::Client {
                 // After a simultaneous open each end gets a SYN/ACK for its SYN (RFC 9293 §3.5).
-                self.establish(now, index, segment, shared);
-                self.subflows[index].rx.ack.now = true;
+                self.establish(now, slot, segment, shared);
+                self.subflows[slot].rx.ack.now = true;
             } else if segment.seq == subflow.rx.irs {
                 // Our SYN/ACK was lost.
-                self.send_handshake(now, index, shared);
+                self.send_handshake(now, slot, shared);
             }
             return false;
         }
-        let subflow = &self.subflows[index];
+        let subflow = &self.subflows[slot];
         if segment.flags.has(Flags::RST) {
             if segment.seq == subflow.rx.irs + 1 {
                 shared.counters.resets_received += 1;
-                self.end_of_last(index, crate::Ended::Reset);
-                self.bury(now, index, shared);
+                self.end_of_last(slot, crate::Ended::Reset);
+                self.bury(now, slot, shared);
             }
             return false;
         }
@@ -367,17 +367,17 @@ impl Connection {
             shared.counters.unacceptable += 1;
             // RFC 9293 §3.10.7.4: an ACK of something else comes from another connection.
             if let Some(reset) = emit::reset_for(segment, Vec::new()).filter(|_| segment.flags.has(Flags::ACK)) {
-                self.transmit_segment(index, Box::new(reset), Purpose::Reset, shared);
+                self.transmit_segment(slot, Box::new(reset), Purpose::Reset, shared);
             }
             return false;
         }
         match subflow.origin {
-            Origin::Initial => self.accept_initial(now, index, segment, shared),
-            Origin::Join { own, peer } => self.accept_third_ack(now, index, own, peer, segment, shared),
+            Origin::Initial => self.accept_initial(now, slot, segment, shared),
+            Origin::Join { own, peer } => self.accept_third_ack(now, slot, own, peer, segment, shared),
         }
     }
 
-    fn accept_initial(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) -> bool {
+    fn accept_initial(&mut self, now: Instant, slot: Slot, segment: &Segment, shared: &mut Shared) -> bool {
         if self.life.mode() == Mode::Negotiating {
             let keys = find_capable(segment).filter(usable);
             match keys.and_then(|capable| capable.sender_key.zip(capable.receiver_key)) {
@@ -390,14 +390,14 @@ impl Connection {
                 _ => self.fall_back(now, FallbackReason::ThirdAck, shared),
             }
         }
-        self.establish(now, index, segment, shared);
+        self.establish(now, slot, segment, shared);
         true
     }
 
     fn accept_third_ack(
         &mut self,
         now: Instant,
-        index: usize,
+        slot: Slot,
         own: Nonce,
         peer: Option<Nonce>,
         segment: &Segment,
@@ -410,30 +410,30 @@ impl Connection {
         let expected = self.keys.remote.zip(peer).map(|(key, peer)| join_hmac(key, self.keys.local, peer, own));
         match (hmac, expected) {
             (Some(hmac), Some(expected)) if same_mac(&hmac, &expected.first_20()) => {
-                let Some(slot) =
-                    self.subflows.free_slot().filter(|_| self.subflows.has_room(shared.config.max_subflows))
+                let Some(mark) =
+                    self.subflows.free_mark().filter(|_| self.subflows.has_room(shared.config.max_subflows))
                 else {
                     shared.counters.joins_refused += 1;
-                    self.kill(now, index, ResetReason::Prohibited, shared);
+                    self.kill(now, slot, ResetReason::Prohibited, shared);
                     return false;
                 };
-                self.subflows[index].slot = slot;
+                self.subflows[slot].mark = mark;
                 self.subflows.ever_joined = true;
-                self.establish(now, index, segment, shared);
+                self.establish(now, slot, segment, shared);
                 true
             }
             // Overtaken by data: the third ACK will be repeated.
             (None, _) if segment.options.dss.is_some() => false,
             _ => {
-                self.refuse_join(now, index, shared);
+                self.refuse_join(now, slot, shared);
                 false
             }
         }
     }
 
-    /// The handshake of subflow `index` is complete.
-    pub(super) fn establish(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
-        let subflow = &mut self.subflows[index];
+    /// The handshake of the subflow in `slot` is complete.
+    pub(super) fn establish(&mut self, now: Instant, slot: Slot, segment: &Segment, shared: &mut Shared) {
+        let subflow = &mut self.subflows[slot];
         let rtt = subflow.handshake_rtt(now, segment);
         if subflow.tx.rtt.srtt().is_none() {
             subflow.tx.rtt.sample(now, rtt);
@@ -444,14 +444,14 @@ impl Connection {
                 self.sender.outgoing.set_window(window);
             }
         }
-        self.open_for_data(now, index, shared);
+        self.open_for_data(now, slot, shared);
         self.report_open(shared);
         self.on_established_paths(now, shared);
     }
 
-    /// Subflow `index` may carry data from now on.
-    pub(super) fn open_for_data(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let subflow = &mut self.subflows[index];
+    /// The subflow in `slot` may carry data from now on.
+    pub(super) fn open_for_data(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
+        let subflow = &mut self.subflows[slot];
         subflow.state = State::Established;
         subflow.opened_at = Some(now);
         subflow.handshake = None;
@@ -466,7 +466,7 @@ impl Connection {
         self.subflows.touch_all();
         if let Some(known) = self.paths.history.of(now, &flow) {
             self.sender.congestion.set_threshold(id, known.threshold());
-            self.subflows[index].tx.path_rate = PathRate::known(known.rate);
+            self.subflows[slot].tx.path_rate = PathRate::known(known.rate);
         }
         shared.event(self.id, Event::SubflowEstablished(id));
         self.sender.on_subflows_changed(now, &self.subflows);

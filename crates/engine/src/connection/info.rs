@@ -23,14 +23,16 @@ impl Connection {
         info.held = self.receiver.waiting_bytes() + on_subflows;
         info.subflows.clear();
         let shown = self.subflows.eligible_now();
-        info.subflows.extend(self.subflows.iter().enumerate().map(|(index, subflow)| SubflowInfo {
-            id: subflow.id,
-            local: subflow.flow.src,
-            remote: subflow.flow.dst,
-            wait: self.wait_of(subflow, shown.contains(index)),
-            mss: subflow.tx.mss,
-            timeouts: subflow.tx.recovery.rto_count(),
-            heard: subflow.liveness.heard,
+        info.subflows.extend(self.subflows.slots().map(|slot| (slot, &self.subflows[slot])).map(|(slot, subflow)| {
+            SubflowInfo {
+                id: subflow.id,
+                local: subflow.flow.src,
+                remote: subflow.flow.dst,
+                wait: self.wait_of(subflow, shown.contains(slot.place())),
+                mss: subflow.tx.mss,
+                timeouts: subflow.tx.recovery.rto_count(),
+                heard: subflow.liveness.heard,
+            }
         }));
     }
 
@@ -63,10 +65,10 @@ impl Connection {
     pub(crate) fn first_carrier(&self, offset: u64) -> Option<SubflowId> {
         let log = &self.sender.outgoing.log;
         let carriers = log.carriers(offset);
-        let first = log.first_carrier(offset).filter(|slot| carriers & bit(*slot) != 0);
+        let first = log.first_carrier(offset).filter(|mark| carriers & bit(*mark) != 0);
         let carried = |subflow: &&Subflow| match first {
-            Some(slot) => subflow.slot == slot,
-            None => carriers & bit(subflow.slot) != 0,
+            Some(mark) => subflow.mark == mark,
+            None => carriers & bit(subflow.mark) != 0,
         };
         self.subflows.iter().find(carried).map(|subflow| subflow.id)
     }

@@ -4,6 +4,7 @@
 //! move that would go on without end, so losses are counted, by pair of addresses, since data last moved either way.
 //! A connection is given up after several, unless a subflow is left that may yet do better.
 
+use super::slots::Slot;
 use super::{Connection, Life, Mode};
 use crate::Ended;
 use crate::shared::Shared;
@@ -58,21 +59,21 @@ impl LostSubflows {
 }
 
 impl Connection {
-    /// Resets subflow `index` and tells the peer why.
-    pub(super) fn kill(&mut self, now: Instant, index: usize, reason: ResetReason, shared: &mut Shared) {
+    /// Resets the subflow in `slot` and tells the peer why.
+    pub(super) fn kill(&mut self, now: Instant, slot: Slot, reason: ResetReason, shared: &mut Shared) {
         let (fault, weight) = match reason {
             ResetReason::Middlebox => (Ended::Middlebox, 1),
-            ResetReason::UnacceptablePerformance if is_barren(&self.subflows[index]) => (Ended::TimedOut, BARREN),
+            ResetReason::UnacceptablePerformance if is_barren(&self.subflows[slot]) => (Ended::TimedOut, BARREN),
             _ => (Ended::Middlebox, 0),
         };
         let explain = self.life.mode() == Mode::Multipath;
         let option = shared.reset_option(reason);
-        self.send_reset(now, index, if explain { vec![option] } else { Vec::new() }, shared);
-        self.lose(now, index, (fault, weight), shared);
+        self.send_reset(now, slot, if explain { vec![option] } else { Vec::new() }, shared);
+        self.lose(now, slot, (fault, weight), shared);
     }
 
-    /// Removes subflow `index`, on which the peer has sent this RST.
-    pub(super) fn lose_to_reset(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
+    /// Removes the subflow in `slot`, on which the peer has sent this RST.
+    pub(super) fn lose_to_reset(&mut self, now: Instant, slot: Slot, segment: &Segment, shared: &mut Shared) {
         let in_vain = segment.options.mptcp().iter().any(|option| match option {
             MpOption::Fail { .. } => true,
             MpOption::TcpReset { reason, .. } => {
@@ -80,18 +81,18 @@ impl Connection {
             }
             _ => false,
         });
-        let weight = u32::from(in_vain || is_barren(&self.subflows[index]));
-        self.lose(now, index, (Ended::Middlebox, weight), shared);
+        let weight = u32::from(in_vain || is_barren(&self.subflows[slot]));
+        self.lose(now, slot, (Ended::Middlebox, weight), shared);
     }
 
-    /// Removes subflow `index`. The connection ends with `fault` if that was one too many and no hope is left.
-    pub(super) fn lose(&mut self, now: Instant, index: usize, (fault, weight): (Ended, u32), shared: &mut Shared) {
-        let subflow = &mut self.subflows[index];
+    /// Removes the subflow in `slot`. The connection ends with `fault` if that was one too many and no hope is left.
+    pub(super) fn lose(&mut self, now: Instant, slot: Slot, (fault, weight): (Ended, u32), shared: &mut Shared) {
+        let subflow = &mut self.subflows[slot];
         subflow.in_vain = weight > 0 && !subflow.useful;
         if weight > 0 {
             self.paths.lost_subflows.note(&subflow.flow, weight);
         }
-        self.bury(now, index, shared);
+        self.bury(now, slot, shared);
         let over = !matches!(self.life, Life::Unconfirmed(_) | Life::Multipath);
         let spent = !over && weight > 0 && self.paths.lost_subflows.count >= MAX_VAIN;
         if spent && self.subflows.iter().all(|subflow| self.paths.lost_subflows.is_hopeless(subflow)) {

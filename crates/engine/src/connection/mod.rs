@@ -32,7 +32,6 @@ mod expected;
 mod fallback;
 mod handshake;
 mod history;
-mod indices;
 mod info;
 mod input;
 mod keys;
@@ -52,6 +51,7 @@ mod resume;
 mod sender;
 mod signal;
 mod sizes;
+mod slots;
 mod subflows;
 mod throttling;
 mod timers;
@@ -71,6 +71,7 @@ use negotiated::Negotiated;
 use paths::Paths;
 use receiver::Receiver;
 use sender::Sender;
+use slots::Slot;
 use subflows::Subflows;
 use timers::Timers;
 use watchdog::Watchdog;
@@ -190,18 +191,20 @@ impl Connection {
     /// Consequences of the application having read: a wider window to tell, the end of the stream to report.
     fn after_read(&mut self, shared: &mut Shared) {
         let mss = u64::from(shared.config.profile.mss);
-        let open = || self.subflows.iter().enumerate().filter(|(_, subflow)| subflow.is_open());
+        let heard = |slot: &Slot| self.subflows[*slot].rx.ack.last_data;
+        let latest = || self.subflows.slots().filter(|slot| self.subflows[*slot].is_open()).max_by_key(heard);
         if self.receiver.window_worth_telling(mss, u64::MAX)
-            && let Some((index, subflow)) = open().max_by_key(|(_, subflow)| subflow.rx.ack.last_data)
+            && let Some(slot) = latest()
         {
-            let most = u64::from(u16::MAX) << subflow.rx.rcv_scale;
+            let most = u64::from(u16::MAX) << self.subflows[slot].rx.rcv_scale;
             if self.receiver.window_worth_telling(mss, most) {
-                self.subflows[index].rx.ack.now = true;
+                self.subflows[slot].rx.ack.now = true;
             }
         }
         if self.negotiated.checksum && self.receiver.unread() == 0 {
-            for index in 0..self.subflows.len() {
-                self.admit_rest(index);
+            let mut left = self.subflows.there();
+            while let Some(slot) = self.subflows.take_first(&mut left) {
+                self.admit_rest(slot);
             }
         }
         if self.receiver.take_end_of_stream() {

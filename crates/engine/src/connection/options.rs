@@ -1,5 +1,6 @@
 //! MPTCP options other than DSS, and what their absence means (RFC 8684 §3.7).
 
+use super::slots::Slot;
 use super::{Connection, Mode, Role};
 use crate::FallbackReason;
 use crate::mapping::{Mapping, Proof};
@@ -9,40 +10,41 @@ use anabranch_units::Instant;
 use anabranch_wire::{Flags, MpOption, ResetReason, Segment};
 
 impl Connection {
-    pub(super) fn handle_options(&mut self, now: Instant, index: usize, segment: &Segment, shared: &mut Shared) {
+    pub(super) fn handle_options(&mut self, now: Instant, slot: Slot, segment: &Segment, shared: &mut Shared) {
         if self.life.mode() != Mode::Multipath {
             // After a fallback nothing but MP_FAIL means anything.
             if self.stats.fallback.is_some() && segment.options.mptcp().iter().any(is_fail) {
-                self.on_fail(now, index, shared);
+                self.on_fail(now, slot, shared);
             }
             return;
         }
-        let id = self.subflows[index].id;
         for option in segment.options.mptcp() {
-            let Some(index) = self.subflows.position(id).filter(|_| !self.life.is_gone()) else { return };
+            if !self.subflows.has(slot) || self.life.is_gone() {
+                return;
+            }
             match option {
                 MpOption::FastClose { receiver_key } => {
                     self.on_fast_close(now, *receiver_key, None, shared);
                 }
                 MpOption::Prio { backup } => {
-                    self.subflows[index].backup_remote = *backup;
+                    self.subflows[slot].backup_remote = *backup;
                     self.sender.on_subflows_changed(now, &self.subflows);
                 }
-                MpOption::AddAddr(add) => self.on_add_addr(now, index, add, shared),
+                MpOption::AddAddr(add) => self.on_add_addr(now, slot, add, shared),
                 MpOption::RemoveAddr(remove) => self.on_remove_addr(now, remove, shared),
                 MpOption::Capable(capable) => {
                     if let Some(data) = capable.data.filter(|_| self.role == Role::Server) {
-                        self.confirm(now, index, shared);
-                        self.take_first_data(now, index, data, shared);
+                        self.confirm(now, slot, shared);
+                        self.take_first_data(now, slot, data, shared);
                     }
                 }
                 MpOption::JoinAck(_) => {
                     // The fourth ACK, or once more since it was lost. By itself even if data follows at once: until
                     // something in order has come Linux resets a subflow on data out of order. With both, one of them
                     // may be lost or late.
-                    self.send_ack(now, index, Vec::new(), shared);
+                    self.send_ack(now, slot, Vec::new(), shared);
                 }
-                MpOption::Fail { .. } => self.on_fail(now, index, shared),
+                MpOption::Fail { .. } => self.on_fail(now, slot, shared),
                 MpOption::JoinSyn(_) | MpOption::JoinSynAck(_) | MpOption::TcpReset { .. } => {}
             }
         }
@@ -52,18 +54,18 @@ impl Connection {
     fn take_first_data(
         &mut self,
         now: Instant,
-        index: usize,
+        slot: Slot,
         (length, checksum): (u16, Option<u16>),
         shared: &mut Shared,
     ) {
         let proof = checksum.filter(|_| self.negotiated.checksum).map(|checksum| Proof { checksum, data_fin: false });
         let map = Mapping { subflow: 1, data: 0, length: u64::from(length), proof };
-        if self.subflows[index].rx.placed() >= map.end() {
+        if self.subflows[slot].rx.placed() >= map.end() {
             return;
         }
         let unexpected = self.negotiated.checksum != checksum.is_some();
-        if unexpected || self.subflows[index].rx.hold_map(map).is_err() {
-            self.bad_mapping(now, index, ResetReason::MptcpError, shared);
+        if unexpected || self.subflows[slot].rx.hold_map(map).is_err() {
+            self.bad_mapping(now, slot, ResetReason::MptcpError, shared);
         }
     }
 
@@ -72,7 +74,7 @@ impl Connection {
     pub(super) fn check_negotiation(
         &mut self,
         now: Instant,
-        index: usize,
+        slot: Slot,
         segment: &Segment,
         ack: u64,
         shared: &mut Shared,
@@ -81,19 +83,19 @@ impl Connection {
             return true;
         }
         if segment.options.dss.is_some() {
-            self.subflows[index].note_dss(now, ack);
-            self.confirm(now, index, shared);
+            self.subflows[slot].note_dss(now, ack);
+            self.confirm(now, slot, shared);
             return true;
         }
         if segment.options.has_mptcp() {
             return true;
         }
-        let subflow = &self.subflows[index];
+        let subflow = &self.subflows[slot];
         if subflow.state == State::Confirming {
             // Not the fourth ACK. Data without its mapping will never make sense, so the peer had better know at once
             // (RFC 8684 §3.7) and send it elsewhere.
             if !segment.payload.is_empty() {
-                self.kill(now, index, ResetReason::Middlebox, shared);
+                self.kill(now, slot, ResetReason::Middlebox, shared);
                 return false;
             }
             return true;
@@ -106,7 +108,7 @@ impl Connection {
             return true;
         }
         let (proven, first) = (subflow.confirmed, !self.life.is_confirmed());
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         let lasting = subflow.note_bare_ack(now, acks_data);
         // A stock kernel sends an ACK without DSS now and then, so a confirmed subflow must show a few in a row.
         let enough = first || bare_fin || lasting;
@@ -116,19 +118,19 @@ impl Connection {
         }
         if !proven && acks_data && segment.payload.is_empty() {
             // RFC 8684 §3.7: on an additional subflow the first acknowledgment without a DATA_ACK is the end of it.
-            self.kill(now, index, ResetReason::Middlebox, shared);
+            self.kill(now, slot, ResetReason::Middlebox, shared);
             return false;
         }
         true
     }
 
     /// An MPTCP option other than the handshake's arrived: they get through.
-    pub(super) fn confirm(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let subflow = &mut self.subflows[index];
+    pub(super) fn confirm(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
+        let subflow = &mut self.subflows[slot];
         subflow.confirmed = true;
         if subflow.state == State::Confirming {
             // The fourth ACK: data may flow on a subflow we joined.
-            self.open_for_data(now, index, shared);
+            self.open_for_data(now, slot, shared);
         }
         if !self.life.is_confirmed() {
             self.on_confirmed(now, shared);

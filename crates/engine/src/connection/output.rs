@@ -2,6 +2,7 @@
 
 use super::decision::{Verdict, view};
 use super::sender::Outgoing;
+use super::slots::Slot;
 use super::subflows::Kind;
 use super::{Connection, Mode, emit, watchdog};
 use crate::recovery::Sent;
@@ -128,6 +129,7 @@ impl Connection {
         } else {
             self.transmit_all(now, shared);
         }
+        self.subflows.settle();
         at_rest
     }
 
@@ -159,11 +161,9 @@ impl Connection {
 
     #[inline]
     fn send_due_acks(&mut self, now: Instant, shared: &mut Shared) {
-        for index in self.subflows.possible(Kind::Acknowledging) {
-            let ack = &self.subflows[index].rx.ack;
-            if ack.now || ack.unreported {
-                self.send_ack(now, index, Vec::new(), shared);
-            }
+        let mut left = self.subflows.those(Kind::Acknowledging, |it| it.rx.ack.now || it.rx.ack.unreported);
+        while let Some(slot) = self.subflows.take_first(&mut left) {
+            self.send_ack(now, slot, Vec::new(), shared);
         }
     }
 
@@ -190,36 +190,34 @@ impl Connection {
 
     /// Repeats what was lost, as far as each congestion window admits; the first repetition of a recovery at once.
     fn retransmit(&mut self, now: Instant, shared: &mut Shared) {
-        for index in self.subflows.possible(Kind::Repairing) {
-            let Subflow { id, tx, .. } = &self.subflows[index];
-            if !tx.retransmit_now && !tx.recovery.has_retransmission() {
-                continue;
-            }
-            let id = *id;
-            while let Some((sent, detector)) = self.sender.next_repair(now, &mut self.subflows[index].tx, id) {
-                self.repeat(now, index, &sent, detector, shared);
+        let has_to = |it: &Subflow| it.tx.retransmit_now || it.tx.recovery.has_retransmission();
+        let mut left = self.subflows.those(Kind::Repairing, has_to);
+        while let Some(slot) = self.subflows.take_first(&mut left) {
+            let id = self.subflows[slot].id;
+            while let Some((sent, detector)) = self.sender.next_repair(now, &mut self.subflows[slot].tx, id) {
+                self.repeat(now, slot, &sent, detector, shared);
             }
         }
     }
 
-    fn repeat(&mut self, now: Instant, index: usize, sent: &Sent, detector: Detector, shared: &mut Shared) {
-        let subflow = &mut self.subflows[index];
+    fn repeat(&mut self, now: Instant, slot: Slot, sent: &Sent, detector: Detector, shared: &mut Shared) {
+        let subflow = &mut self.subflows[slot];
         subflow.tx.recovery.on_retransmit(now, sent.start, &subflow.tx.rtt);
         subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
         self.sender.pace(now, subflow, sent.len, shared.config.burst);
         for part in subflow.tx.parts(sent) {
-            self.send_data(now, index, &part, Purpose::Retransmission(detector), shared);
+            self.send_data(now, slot, &part, Purpose::Retransmission(detector), shared);
         }
     }
 
     /// A tail loss probe for which there was no new data repeats the last segment (RFC 8985 §7.3).
     fn send_tail_probes(&mut self, now: Instant, shared: &mut Shared) {
-        for index in self.subflows.possible(Kind::Probing) {
-            if self.subflows[index].tx.probe_now
-                && std::mem::take(&mut self.subflows[index].tx.probe_now)
-                && let Some(sent) = self.subflows[index].tx.recovery.probe_candidate()
+        let mut left = self.subflows.those(Kind::Probing, |it| it.tx.probe_now);
+        while let Some(slot) = self.subflows.take_first(&mut left) {
+            if std::mem::take(&mut self.subflows[slot].tx.probe_now)
+                && let Some(sent) = self.subflows[slot].tx.recovery.probe_candidate()
             {
-                self.repeat(now, index, &sent, Detector::TailLossProbe, shared);
+                self.repeat(now, slot, &sent, Detector::TailLossProbe, shared);
             }
         }
     }
@@ -246,7 +244,7 @@ impl Connection {
         let mut window_shut = false;
         let mut vain = 0;
         // Timers ask for probes, so that none is asked for in between.
-        let probing = self.subflows.possible(Kind::Probing).any(|index| self.subflows[index].tx.probe_now);
+        let probing = self.subflows.any(Kind::Probing, |subflow| subflow.tx.probe_now);
         let may_copy = self.sender.views.len() > 1 && self.sender.scheduler.capabilities.repeats && self.may_reinject();
         loop {
             self.copy(now, shared);
@@ -269,8 +267,8 @@ impl Connection {
             }
             let (on, attempt) = match self.decide(now, unsent, sendable, shared) {
                 Verdict::New(on, skip) => {
-                    let Some(index) = self.subflows.position(on) else { return Obstacle::Scheduler };
-                    (on, self.send_new(now, index, skip, sendable, shared.config.profile.nagle, shared))
+                    let Some(slot) = self.subflows.slot(on) else { return Obstacle::Scheduler };
+                    (on, self.send_new(now, slot, skip, sendable, shared.config.profile.nagle, shared))
                 }
                 Verdict::Copy(on, offset) => (on, self.send_copy(now, on, offset, shared)),
                 Verdict::Wait(until) => {
@@ -304,14 +302,15 @@ impl Connection {
 
     /// Sends new data as a tail loss probe where one is due, beyond the congestion window (RFC 8985 §7.3).
     fn probe_with_new_data(&mut self, now: Instant, sendable: u64, shared: &mut Shared) -> bool {
-        let due = self.subflows.possible(Kind::Probing).find(|index| {
-            let subflow = &self.subflows[*index];
+        let probing = self.subflows.possible(Kind::Probing);
+        let due = self.subflows.in_order(probing).find(|slot| {
+            let subflow = &self.subflows[*slot];
             let used_up = || self.sender.views.iter().any(|view| view.id == subflow.id && view.share.is_zero());
             subflow.tx.probe_now && subflow.is_usable() && !used_up()
         });
-        let Some(index) = due else { return false };
-        let sent = self.send_new(now, index, Bytes::ZERO, sendable, false, shared) == Attempt::Sent;
-        self.subflows[index].tx.probe_now &= !sent;
+        let Some(slot) = due else { return false };
+        let sent = self.send_new(now, slot, Bytes::ZERO, sendable, false, shared) == Attempt::Sent;
+        self.subflows[slot].tx.probe_now &= !sent;
         sent
     }
 
@@ -323,10 +322,10 @@ impl Connection {
 
     /// The scheduler's copy of the first sent data from `offset` on that subflow `on` has not carried.
     fn send_copy(&mut self, now: Instant, on: SubflowId, offset: u64, shared: &mut Shared) -> Attempt {
-        let Some(slot) = self.subflows.slot_of(on) else { return Attempt::SubflowWindow };
+        let Some(mark) = self.subflows.mark_of(on) else { return Attempt::SubflowWindow };
         let out = &self.sender.outgoing;
         let unsent_from = out.unsent.first().map_or(out.buffer.end(), |(start, _)| start);
-        let fresh = out.log.first_not_carried(slot, offset).filter(|(start, _)| *start < unsent_from);
+        let fresh = out.log.first_not_carried(mark, offset).filter(|(start, _)| *start < unsent_from);
         let (start, length) = match fresh {
             Some((start, end)) => match self.repeat_on(now, on, (start, end), Reason::Scheduler, shared) {
                 Some(length) => (start, length),
@@ -349,18 +348,18 @@ impl Connection {
         Obstacle::ReceiveWindow
     }
 
-    /// Sends the next segment of new data, `skip` bytes into the unsent, on subflow `index`, unless it is better to
+    /// Sends the next segment of new data, `skip` bytes into the unsent, on a subflow, unless it is better to
     /// wait.
     fn send_new(
         &mut self,
         now: Instant,
-        index: usize,
+        slot: Slot,
         skip: Bytes,
         sendable: u64,
         nagle: bool,
         shared: &mut Shared,
     ) -> Attempt {
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         let (start, length) = match self.sender.outgoing.next_segment(skip, &subflow.tx, nagle) {
             Ok(segment) => segment,
             Err(obstacle) => return obstacle,
@@ -377,30 +376,30 @@ impl Connection {
         self.stats.sent += length;
         let purpose = Purpose::NewData(self.sender.choice(&subflow.tx));
         let piece = Piece { start, length, flags: if fin { emit::DATA_FIN } else { 0 }, purpose };
-        self.push_data(now, index, piece, shared);
+        self.push_data(now, slot, piece, shared);
         if self.timers.data.is_none() {
             self.arm_data_timer(now, shared);
         }
         self.timers.expect_progress(now, shared.config.user_timeout);
-        let (on, dsn) = (self.subflows[index].id, self.keys.dsn(start));
+        let (on, dsn) = (self.subflows[slot].id, self.keys.dsn(start));
         let event = PolicyEvent::Sent { on, dsn, skip, length: Bytes::new(length) };
         self.sender.scheduler.observe(now, &event);
-        self.sender.tell_of_sending(now, &self.subflows, index, self.keys.local_idsn, (start, length));
+        self.sender.tell_of_sending(now, &self.subflows, slot, self.keys.local_idsn, (start, length));
         Attempt::Sent
     }
 
-    /// Records and sends a piece of the stream on subflow `index`, and refreshes its view.
-    fn push_data(&mut self, now: Instant, index: usize, piece: Piece, shared: &mut Shared) {
+    /// Records and sends a piece of the stream on a subflow, and refreshes its view.
+    fn push_data(&mut self, now: Instant, slot: Slot, piece: Piece, shared: &mut Shared) {
         self.sender.watchdog.on_sent();
         let Piece { start, length, flags, purpose } = piece;
         let fresh = matches!(purpose, Purpose::NewData(_));
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         subflow.tx.recovery.set_has_unsent(!self.sender.outgoing.unsent.is_empty());
         let sent = subflow.tx.recovery.on_sent(now, length as u32, start, flags).expect("a piece has bytes");
         self.sender.pace(now, subflow, sent.len, shared.config.burst);
-        self.send_data(now, index, &sent, purpose, shared);
-        self.sender.throttle_one(now, &mut self.subflows, index, &shared.config.profile);
-        self.sender.renew_view(now, &self.subflows[index], if fresh { length } else { 0 });
+        self.send_data(now, slot, &sent, purpose, shared);
+        self.sender.throttle_one(now, &mut self.subflows, slot, &shared.config.profile);
+        self.sender.renew_view(now, &self.subflows[slot], if fresh { length } else { 0 });
     }
 
     /// Sends what waits to be repeated on another subflow, lowest SRTT first (A-COPIES).
@@ -432,8 +431,8 @@ impl Connection {
         reason: Reason,
         shared: &mut Shared,
     ) -> Option<u64> {
-        let index = self.subflows.position(on)?;
-        let subflow = &mut self.subflows[index];
+        let slot = self.subflows.slot(on)?;
+        let subflow = &mut self.subflows[slot];
         let room = subflow.tx.window_left();
         let length = (end - start).min(u64::from(subflow.tx.mss)).min(room);
         if length == 0 {
@@ -447,9 +446,9 @@ impl Connection {
         let out = &mut self.sender.outgoing;
         out.in_order = false;
         out.reinject.remove(start, start + length);
-        out.log.mark(start, start + length, subflow.slot);
+        out.log.note_copy(start, start + length, subflow.mark);
         let piece = Piece { start, length, flags, purpose: Purpose::Reinjection(reason) };
-        self.push_data(now, index, piece, shared);
+        self.push_data(now, slot, piece, shared);
         Some(length)
     }
 
@@ -465,9 +464,10 @@ impl Connection {
             return;
         }
         self.sender.outgoing.fin_sent = true;
-        for index in 0..self.subflows.len() {
-            if self.subflows[index].is_open() {
-                self.send_data_fin(now, index, fin, Purpose::DataFin { retries: 0 }, shared);
+        let mut left = self.subflows.there();
+        while let Some(slot) = self.subflows.take_first(&mut left) {
+            if self.subflows[slot].is_open() {
+                self.send_data_fin(now, slot, fin, Purpose::DataFin { retries: 0 }, shared);
             }
         }
         self.arm_data_timer(now, shared);

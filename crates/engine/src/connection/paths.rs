@@ -5,6 +5,7 @@ use super::history::History;
 use super::lost_subflows::LostSubflows;
 use super::race::Race;
 use super::reopening::Reopening;
+use super::slots::Slot;
 use super::{Connection, Mode, Role};
 use crate::deadline::earliest;
 use crate::locals::Locals;
@@ -239,13 +240,13 @@ impl Connection {
         }
         let mut withdrawn = announced.filter(|id| self.paths.manager.announced.contains(id));
         // The last subflow stays: its timer will find out whether the path returns.
-        while let Some(index) = self.subflows.iter().position(|subflow| subflow.flow.src == local) {
+        while let Some(slot) = self.subflows.find(|subflow| subflow.flow.src == local) {
             let others = self.subflows.open().any(|subflow| subflow.flow.src != local);
             if !others {
                 break;
             }
-            withdrawn = Some(self.subflows[index].local_address);
-            self.bury(now, index, shared);
+            withdrawn = Some(self.subflows[slot].local_address);
+            self.bury(now, slot, shared);
         }
         if self.subflows.iter().any(|subflow| subflow.flow.src == local) {
             self.on_first_path_dead(now, shared);
@@ -253,8 +254,8 @@ impl Connection {
         if let Some(id) = announced {
             self.paths.manager.stop_announcing(now, id);
         }
-        if let Some((id, index)) = withdrawn.zip(self.subflows.control()) {
-            self.send_ack(now, index, vec![MpOption::RemoveAddr(RemoveAddr { ids: vec![id] })], shared);
+        if let Some((id, slot)) = withdrawn.zip(self.subflows.control()) {
+            self.send_ack(now, slot, vec![MpOption::RemoveAddr(RemoveAddr { ids: vec![id] })], shared);
         }
     }
 
@@ -279,29 +280,28 @@ impl Connection {
         let known = used || id == AddressId(0) || self.paths.manager.announced.contains(&id);
         self.paths.manager.stop_announcing(now, id);
         self.paths.manager.retries.retain(|retry| retry.local != local);
-        while let Some(index) =
-            self.subflows.iter().position(|subflow| subflow.flow.src == local && subflow.is_unfinished_join())
-        {
+        while let Some(slot) = self.subflows.find(|subflow| subflow.flow.src == local && subflow.is_unfinished_join()) {
             // The peer does not use the subflow before it is open.
-            self.send_reset(now, index, Vec::new(), shared);
-            self.bury(now, index, shared);
+            self.send_reset(now, slot, Vec::new(), shared);
+            self.bury(now, slot, shared);
         }
         let Some(other) = self.subflows.control_beside(local) else { return };
         if known {
             self.send_ack(now, other, vec![MpOption::RemoveAddr(RemoveAddr { ids: vec![id] })], shared);
         }
-        for index in 0..self.subflows.len() {
-            if self.subflows[index].flow.src == local {
-                self.leave_subflow(now, index, shared);
+        let mut left = self.subflows.there();
+        while let Some(slot) = self.subflows.take_first(&mut left) {
+            if self.subflows[slot].flow.src == local {
+                self.leave_subflow(now, slot, shared);
             }
         }
     }
 
     /// The application changes a subflow's priority (RFC 8684 §3.3.8).
-    pub(crate) fn set_backup(&mut self, now: Instant, index: usize, backup: bool, shared: &mut Shared) {
-        if self.life.mode() == Mode::Multipath && self.subflows[index].backup_local != backup {
-            self.subflows[index].backup_local = backup;
-            self.send_ack(now, index, vec![MpOption::Prio { backup }], shared);
+    pub(crate) fn set_backup(&mut self, now: Instant, slot: Slot, backup: bool, shared: &mut Shared) {
+        if self.life.mode() == Mode::Multipath && self.subflows[slot].backup_local != backup {
+            self.subflows[slot].backup_local = backup;
+            self.send_ack(now, slot, vec![MpOption::Prio { backup }], shared);
             self.sender.on_subflows_changed(now, &self.subflows);
         }
     }

@@ -1,12 +1,13 @@
 //! The bytes of a segment: through subflow order and their mapping to the data level.
 
 use super::signal::Placing;
+use super::slots::Slot;
 use super::{Connection, Mode};
 use crate::mapping::Mapping;
 use crate::shared::Shared;
 use crate::subflow::Subflow;
 use crate::{Event, FallbackReason};
-use anabranch_units::{Instant, SubflowId};
+use anabranch_units::Instant;
 use anabranch_wire::{Flags, ResetReason, Segment};
 use bytes::Bytes as Payload;
 
@@ -15,7 +16,7 @@ impl Connection {
     pub(super) fn handle_payload(
         &mut self,
         now: Instant,
-        index: usize,
+        slot: Slot,
         (start, segment): (u64, &mut Segment),
         placing: Placing,
         shared: &mut Shared,
@@ -24,48 +25,48 @@ impl Connection {
         if !segment.payload.is_empty() {
             self.receiver.on_segment();
         }
-        if !self.admits(index, end, fin, segment.payload.is_empty()) {
+        if !self.admits(slot, end, fin, segment.payload.is_empty()) {
             shared.counters.unacceptable += 1;
             return;
         }
-        self.subflows[index].note_arrival(now, start, end, &shared.config.profile);
+        self.subflows[slot].note_arrival(now, start, end, &shared.config.profile);
         self.wake_prober(now);
         let own_map = if let Placing::At(data) = placing { Some(data) } else { None };
         let plain = self.life.mode() == Mode::Plain;
-        let Subflow { id, rx, .. } = &self.subflows[index];
-        let (id, rcv_nxt, had_holes) = (*id, rx.rcv_nxt, !rx.ofo.is_empty());
+        let rx = &self.subflows[slot].rx;
+        let (rcv_nxt, had_holes) = (rx.rcv_nxt, !rx.ofo.is_empty());
         let data = rx.data_offset(start, own_map, plain);
         let early = data.is_some_and(|data| data > self.receiver.next());
         let mut payload = std::mem::take(&mut segment.payload);
         if start > rcv_nxt {
-            return self.hold_payload(now, index, (start, payload), early, placing, shared);
+            return self.hold_payload(now, slot, (start, payload), early, placing, shared);
         }
         let behind = ((rcv_nxt - start) as usize).min(payload.len());
         payload = payload.slice(behind..);
         if early && !payload.is_empty() {
             self.receiver.on_early();
         }
-        if !payload.is_empty() && !self.consume(now, index, payload, own_map, shared) {
+        if !payload.is_empty() && !self.consume(now, slot, payload, own_map, shared) {
             return;
         }
-        if had_holes && !self.consume_held(now, id, shared) {
+        if had_holes && !self.consume_held(now, slot, shared) {
             return;
         }
-        if let Some(index) = self.subflows.position(id) {
+        if self.subflows.has(slot) {
             // The first segment that waits for the stream is not answered; those behind it repeat the ACK before it.
-            let subflow = &mut self.subflows[index];
+            let subflow = &mut self.subflows[slot];
             if subflow.rx.ahead.first().is_some_and(|first| first == start) && !fin {
                 subflow.rx.ack.now = false;
             }
-            self.note_push(index, segment.flags);
-            self.take_subflow_fin(now, index, shared);
+            self.note_push(slot, segment.flags);
+            self.take_subflow_fin(now, slot, shared);
         }
     }
 
     /// Tells whether bytes up to subflow offset `end` may be taken in, with a `fin` or without: not if they contradict
     /// a FIN, or the window of plain TCP, may not.
-    fn admits(&mut self, index: usize, end: u64, fin: bool, is_empty: bool) -> bool {
-        let rx = &mut self.subflows[index].rx;
+    fn admits(&mut self, slot: Slot, end: u64, fin: bool, is_empty: bool) -> bool {
+        let rx = &mut self.subflows[slot].rx;
         if !rx.agrees_on_end(end, fin) {
             return false;
         }
@@ -82,7 +83,7 @@ impl Connection {
     fn hold_payload(
         &mut self,
         now: Instant,
-        index: usize,
+        slot: Slot,
         (start, payload): (u64, Payload),
         early: bool,
         placing: Placing,
@@ -91,7 +92,7 @@ impl Connection {
         let (length, refused) = (payload.len() as u64, placing == Placing::Refused);
         shared.counters.refused_data += if refused { length } else { 0 };
         let payload = (!refused).then_some(payload);
-        let stored = self.subflows[index].rx.hold(start, length, payload, shared.config.profile.coupled_acks);
+        let stored = self.subflows[slot].rx.hold(start, length, payload, shared.config.profile.coupled_acks);
         if early && stored.is_some_and(|stored| stored > 0) {
             self.receiver.on_early();
         }
@@ -99,15 +100,15 @@ impl Connection {
     }
 
     /// Hands on what waited behind a hole that is filled now. False if the subflow is gone.
-    fn consume_held(&mut self, now: Instant, id: SubflowId, shared: &mut Shared) -> bool {
-        while let Some(index) = self.subflows.position(id) {
-            let rx = &mut self.subflows[index].rx;
+    fn consume_held(&mut self, now: Instant, slot: Slot, shared: &mut Shared) -> bool {
+        while self.subflows.has(slot) {
+            let rx = &mut self.subflows[slot].rx;
             let Some((_, chunk)) = rx.ofo.pop(rx.rcv_nxt) else { break };
             if self.life.mode() == Mode::Plain {
                 // It may have been taken under the window of MPTCP, which a fallback since has not moved.
                 self.receiver.admit_acknowledged(rx.rcv_nxt - 1 + chunk.len() as u64);
             }
-            if !self.consume(now, index, chunk, None, shared) {
+            if !self.consume(now, slot, chunk, None, shared) {
                 return false;
             }
         }
@@ -115,9 +116,9 @@ impl Connection {
     }
 
     /// The sender has nothing more for now if it says so: memory for what is out of order is given back where none is.
-    pub(super) fn note_push(&mut self, index: usize, flags: Flags) {
+    pub(super) fn note_push(&mut self, slot: Slot, flags: Flags) {
         if flags.has(Flags::PSH) {
-            self.subflows[index].rx.ofo.release();
+            self.subflows[slot].rx.ofo.release();
             self.receiver.on_push();
         }
     }
@@ -131,12 +132,12 @@ impl Connection {
     pub(super) fn consume(
         &mut self,
         now: Instant,
-        index: usize,
+        slot: Slot,
         payload: Payload,
         own_map: Option<u64>,
         shared: &mut Shared,
     ) -> bool {
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         let (at, length) = (subflow.rx.rcv_nxt, payload.len() as u64);
         subflow.rx.rcv_nxt += length;
         subflow.rx.bytes_received += length;
@@ -150,33 +151,33 @@ impl Connection {
             self.receiver.receive(now, at - 1, payload);
         } else {
             subflow.rx.unplaced.push(at, payload);
-            return self.place(now, index, shared);
+            return self.place(now, slot, shared);
         }
-        self.on_placed(now, index, before, shared);
+        self.on_placed(now, slot, before, shared);
         true
     }
 
     /// Hands the data level what has a mapping. False if the subflow is gone.
-    pub(super) fn place(&mut self, now: Instant, index: usize, shared: &mut Shared) -> bool {
+    pub(super) fn place(&mut self, now: Instant, slot: Slot, shared: &mut Shared) -> bool {
         let before = self.receiver.next();
         let alive = loop {
-            let subflow = &mut self.subflows[index];
+            let subflow = &mut self.subflows[slot];
             if subflow.rx.unplaced.is_empty() {
                 subflow.rx.unmapped_until = None;
                 break true;
             }
             let at = subflow.rx.unplaced.start();
-            let Some(map) = subflow.rx.maps.covering(at) else { break self.await_mapping(now, index, at, shared) };
+            let Some(map) = subflow.rx.maps.covering(at) else { break self.await_mapping(now, slot, at, shared) };
             subflow.rx.unmapped_until = None;
             if let Some(proof) = map.proof {
                 // A checksum covers its whole mapping (RFC 8684 §3.3.1): nothing of it may reach the data level before
                 // it is proven.
                 if subflow.rx.unplaced.len() < map.length {
-                    self.await_rest(index, &map);
+                    self.await_rest(slot, &map);
                     break true;
                 }
                 if !self.keys.is_intact(&map, proof, subflow.rx.unplaced.first(map.length)) {
-                    break self.on_checksum_failure(now, index, &map, shared);
+                    break self.on_checksum_failure(now, slot, &map, shared);
                 }
             }
             while let Some(chunk) = subflow.rx.unplaced.pop(map.end().saturating_sub(subflow.rx.unplaced.start())) {
@@ -192,13 +193,13 @@ impl Connection {
             }
             // With checksums a DATA_FIN is as unproven as its mapping, and so waits for the last byte.
             if map.proof.is_some_and(|proof| proof.data_fin)
-                && !self.take_data_fin(now, index, map.data + map.length, shared)
+                && !self.take_data_fin(now, slot, map.data + map.length, shared)
             {
                 break false;
             }
         };
         if alive {
-            self.on_placed(now, index, before, shared);
+            self.on_placed(now, slot, before, shared);
         }
         alive
     }
@@ -206,18 +207,18 @@ impl Connection {
     /// The byte at subflow offset `at` is next and no mapping covers it. RFC 8684 §3.7: options no longer get through,
     /// so plain TCP takes over if it can; otherwise the mapping may still come, but not for ever, nor behind more than
     /// a window of data (§3.3.1). False if the subflow is gone.
-    fn await_mapping(&mut self, now: Instant, index: usize, at: u64, shared: &mut Shared) -> bool {
+    fn await_mapping(&mut self, now: Instant, slot: Slot, at: u64, shared: &mut Shared) -> bool {
         if self.can_fall_back_at(at) {
             let reason = if self.life.is_confirmed() { FallbackReason::OptionsLost } else { FallbackReason::FirstData };
             self.fall_back(now, reason, shared);
             return true;
         }
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         let window = shared.config.receive_buffer.get();
         // A mapping that must come whole may be larger than the window.
         let bound = if self.negotiated.checksum { window.max(u64::from(u16::MAX)) } else { window };
         if subflow.rx.unplaced.len() > bound {
-            self.bad_mapping(now, index, ResetReason::Middlebox, shared);
+            self.bad_mapping(now, slot, ResetReason::Middlebox, shared);
             return false;
         }
         let wait = subflow.tx.rtt.rto();
@@ -226,22 +227,22 @@ impl Connection {
     }
 
     /// The application has read everything: a mapping that is still arriving may go on.
-    pub(super) fn admit_rest(&mut self, index: usize) {
-        if let Some(map) = self.subflows[index].rx.waiting_map() {
-            self.await_rest(index, &map);
+    pub(super) fn admit_rest(&mut self, slot: Slot) {
+        if let Some(map) = self.subflows[slot].rx.waiting_map() {
+            self.await_rest(slot, &map);
         }
     }
 
     /// A mapping with a checksum is handed on as a whole, so the window must admit the whole of it, however small the
     /// buffer.
-    fn await_rest(&mut self, index: usize, map: &Mapping) {
+    fn await_rest(&mut self, slot: Slot, map: &Mapping) {
         if self.receiver.admit(map.data, map.data + map.length) {
-            self.subflows[index].rx.ack.now = true;
+            self.subflows[slot].rx.ack.now = true;
         }
     }
 
-    /// The data level has had bytes of subflow `index`; it stood at `before`.
-    pub(super) fn on_placed(&mut self, now: Instant, index: usize, before: u64, shared: &mut Shared) {
+    /// The data level has had bytes of the subflow in `slot`; it stood at `before`.
+    pub(super) fn on_placed(&mut self, now: Instant, slot: Slot, before: u64, shared: &mut Shared) {
         self.note_held(now);
         let next = self.receiver.next();
         if shared.config.profile.coupled_acks {
@@ -249,37 +250,37 @@ impl Connection {
                 subflow.rx.ack.now |= subflow.rx.ahead.release(next);
             }
         }
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         if !subflow.rx.maps.is_empty() {
             subflow.rx.maps.release(subflow.rx.placed());
         }
         if self.receiver.next() > before {
             self.paths.lost_subflows.clear();
-            self.subflows[index].useful = true;
+            self.subflows[slot].useful = true;
             self.receiver.autotune(now, || self.subflows.iter().filter_map(Subflow::receiver_rtt).max());
             shared.event(self.id, Event::Readable);
-            self.route_data_ack(now, index);
+            self.route_data_ack(now, slot);
         }
     }
 
     /// The ACK path policy may want the DATA_ACK on another subflow at once. Not on one without SACK, whose sender
     /// would take it for a duplicate ACK.
-    fn route_data_ack(&mut self, now: Instant, index: usize) {
+    fn route_data_ack(&mut self, now: Instant, slot: Slot) {
         if self.subflows.len() < 2 || self.life.mode() != Mode::Multipath || !self.acks.policy.capabilities.moves {
             return;
         }
-        let arrived = self.subflows[index].id;
+        let arrived = self.subflows[slot].id;
         self.acks.survey(&self.subflows);
         let chosen = self.acks.policy.data_ack(now, arrived, &self.acks.routes);
         if chosen != arrived
-            && let Some(index) = self.subflows.position(chosen)
+            && let Some(slot) = self.subflows.slot(chosen)
         {
-            self.subflows[index].rx.ack.now |= self.subflows[index].sack;
+            self.subflows[slot].rx.ack.now |= self.subflows[slot].sack;
         }
     }
 
-    fn take_subflow_fin(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let rx = &mut self.subflows[index].rx;
+    fn take_subflow_fin(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
+        let rx = &mut self.subflows[slot].rx;
         if !rx.take_fin() {
             return;
         }
@@ -294,7 +295,7 @@ impl Connection {
         // After the peer's DATA_FIN it only says once more that nothing comes from there; ours may still flow the other
         // way.
         if !self.receiver.finished() {
-            self.leave_subflow(now, index, shared);
+            self.leave_subflow(now, slot, shared);
         }
     }
 }

@@ -7,6 +7,8 @@
 //! intervals in which no data arrived.
 
 use super::acks::AckRouting;
+use super::slots::Slot;
+use super::subflows::Subflows;
 use super::{Connection, Mode};
 use crate::deadline::earliest;
 use crate::shared::Shared;
@@ -67,7 +69,7 @@ impl Prober {
     }
 
     /// Takes the answer to a probe of ours, if the sequence number and the addresses say so.
-    fn on_reply(&mut self, now: Instant, echo: &Echo, subflows: &[Subflow]) {
+    fn on_reply(&mut self, now: Instant, echo: &Echo, subflows: &Subflows) {
         let ours = |probe: &Unanswered| {
             probe.sequence == echo.sequence
                 && subflows.iter().any(|subflow| {
@@ -90,7 +92,7 @@ impl Prober {
 
     /// Ends a round and judges the open `subflows`; `interval` is the longest time that a reply takes where no round
     /// trip is known.
-    fn judge(&mut self, now: Instant, interval: Duration, subflows: &[Subflow]) -> Vec<Probe> {
+    fn judge(&mut self, now: Instant, interval: Duration, subflows: &Subflows) -> Vec<Probe> {
         let mut round = Vec::with_capacity(subflows.len());
         for subflow in subflows.iter().filter(|subflow| subflow.is_open()) {
             let enough = self.round_trip(subflow).map_or(interval, |trip| trip + trip / 2);
@@ -107,7 +109,7 @@ impl Prober {
 
 impl AckRouting {
     /// Tells the policy of the round that has ended.
-    fn judge_round(&mut self, now: Instant, subflows: &[Subflow]) {
+    fn judge_round(&mut self, now: Instant, subflows: &Subflows) {
         let interval = self.policy.probing().map_or(Duration::ZERO, |probing| probing.interval);
         let round = self.prober.judge(now, interval, subflows);
         self.policy.observe(now, &round);
@@ -144,18 +146,19 @@ impl Connection {
         self.acks.prober.next = Some(now + interval);
         self.acks.prober.unanswered.retain(|probe| now.since(probe.at) < interval * PATIENCE);
         let mut longest = SHORTEST_WAIT;
-        for index in 0..self.subflows.len() {
-            if self.subflows[index].is_open() {
+        let mut left = self.subflows.there();
+        while let Some(slot) = self.subflows.take_first(&mut left) {
+            if self.subflows[slot].is_open() {
                 longest =
-                    longest.max(self.acks.prober.round_trip(&self.subflows[index]).map_or(interval, |known| known * 2));
-                self.probe(now, index, probing.probes, shared);
+                    longest.max(self.acks.prober.round_trip(&self.subflows[slot]).map_or(interval, |known| known * 2));
+                self.probe(now, slot, probing.probes, shared);
             }
         }
         self.acks.prober.verdict = Some(now + if probing.judged_late { interval } else { longest.min(interval) });
     }
 
-    fn probe(&mut self, now: Instant, index: usize, probes: u32, shared: &mut Shared) {
-        let subflow = &self.subflows[index];
+    fn probe(&mut self, now: Instant, slot: Slot, probes: u32, shared: &mut Shared) {
+        let subflow = &self.subflows[slot];
         for _ in 0..probes {
             // Not counted up: who sees no probe shall not answer it.
             let sequence = shared.chance.next_u32() as u16;
@@ -186,8 +189,9 @@ mod tests {
     #[test]
     fn a_path_is_down_once_its_probes_are_overdue() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-        let subflows = [Subflow::sample(3, Duration::from_millis(50))];
-        let (id, flow) = (subflows[0].id, subflows[0].flow);
+        let mut subflows = Subflows::default();
+        let slot = subflows.push(Subflow::sample(3, Duration::from_millis(50)));
+        let (id, flow) = (subflows[slot].id, subflows[slot].flow);
         let mut prober = Prober::default();
         let ask = |prober: &mut Prober, sequence, ms| {
             prober.unanswered.push(Unanswered { sequence, subflow: id, at: at(ms) });

@@ -11,6 +11,7 @@
 //! With MPTCP stripped from the first answer the connection is plain TCP on that path. Without MPTCP there is no race:
 //! nothing could make use of the other paths.
 
+use super::slots::Slot;
 use super::{Connection, Mode};
 use crate::limits::MAX_SUBFLOWS;
 use crate::memory::Offer;
@@ -102,13 +103,13 @@ impl Connection {
     }
 
     fn attempt(&mut self, now: Instant, flow: FlowKey, shared: &mut Shared) {
-        let index = self.add_subflow(now, flow, Origin::Initial, State::SynSent, shared);
+        let slot = self.add_subflow(now, flow, Origin::Initial, State::SynSent, shared);
         if let Some(longest) = shared.config.mptcp_blackhole.filter(|_| self.life.mode() == Mode::Negotiating) {
-            let subflow = &mut self.subflows[index];
+            let subflow = &mut self.subflows[slot];
             subflow.offer = shared.memory.offer(now, &flow, longest);
             subflow.gave_up_mptcp = subflow.offer == Offer::Never;
         }
-        self.start_handshake(now, index, shared);
+        self.start_handshake(now, slot, shared);
         self.paths.race.latest = now;
         self.paths.race.next = self.paths.race.waiting.front().map(|(_, delay)| now + *delay);
     }
@@ -133,36 +134,37 @@ impl Connection {
         }
     }
 
-    /// The SYN of subflow `index` is answered before all others; its index from now on.
-    pub(super) fn win_race(&mut self, index: usize, shared: &mut Shared) -> usize {
+    /// The SYN of a subflow is answered before all others; its slot from now on.
+    pub(super) fn win_race(&mut self, slot: Slot, shared: &mut Shared) -> Slot {
         self.paths.race = Race::default();
-        if self.subflows.len() == 1 && self.subflows[index].id == SubflowId(0) {
-            return index;
+        if self.subflows.len() == 1 && self.subflows[slot].id == SubflowId(0) {
+            return slot;
         }
-        for loser in self.subflows.keep_only(index, SubflowId(0)) {
+        let (slot, losers) = self.subflows.keep_only(slot, SubflowId(0));
+        for loser in losers {
             shared.routes.push(Route::Remove(loser.flow));
             // An answer to a SYN that was repeated tells no round trip (RFC 6298 §3).
             if let Some(timer) = loser.handshake.filter(|timer| timer.retries == 0) {
                 shared.memory.await_late_answer(loser.flow, loser.tx.seq(1), timer.first_sent);
             }
         }
-        let winner = &mut self.subflows[0];
+        let winner = &mut self.subflows[slot];
         shared.routes.push(Route::Remove(winner.flow));
         shared.routes.push(Route::Add(winner.flow, self.id, SubflowId(0)));
         winner.local_address = AddressId(0);
         // Its SYN has arrived, so it has left the first hop; that will not be told under the new number.
         winner.tx.first_hop = 0;
         self.paths.initial_address = Some(winner.flow.src);
-        0
+        slot
     }
 
-    /// The attempt on subflow `index` has failed. False if it was the last: then the connection has.
-    pub(super) fn lose_attempt(&mut self, now: Instant, index: usize, shared: &mut Shared) -> bool {
+    /// The attempt on the subflow in `slot` has failed. False if it was the last: then the connection has.
+    pub(super) fn lose_attempt(&mut self, now: Instant, slot: Slot, shared: &mut Shared) -> bool {
         let alone = self.subflows.len() == 1;
         if alone && self.paths.race.waiting.is_empty() {
             return false;
         }
-        let loser = self.subflows.remove(index);
+        let loser = self.subflows.remove(slot);
         shared.routes.push(Route::Remove(loser.flow));
         if alone {
             // Nothing else is under way that could make waiting worthwhile.

@@ -102,11 +102,12 @@ impl Connection {
         let opening = Opening::plan(now, first.src, remote, shared);
         let Some(opening) = opening.filter(|opening| opening.local() != first.src) else { return };
 
-        for index in 0..self.subflows.len() {
+        let mut left = self.subflows.there();
+        while let Some(slot) = self.subflows.take_first(&mut left) {
             let close = self.keys.remote.map(|receiver_key| MpOption::FastClose { receiver_key });
             let options = close.into_iter().chain([shared.reset_option(ResetReason::UnacceptablePerformance)]);
-            self.send_reset(now, index, options.collect(), shared);
-            shared.routes.push(Route::Remove(self.subflows[index].flow));
+            self.send_reset(now, slot, options.collect(), shared);
+            shared.routes.push(Route::Remove(self.subflows[slot].flow));
         }
         shared.routes.push(Route::RemoveToken(self.keys.local.token(), self.id));
         shared.counters.reopened += 1;

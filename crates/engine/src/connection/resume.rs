@@ -57,8 +57,8 @@ impl Connection {
         // With any other key than that of the third ACK the connection falls back to TCP, as it must if another has
         // taken the token meanwhile.
         let key = cookie.keys.iter().copied().find(is_free).unwrap_or_else(|| shared.new_key());
-        let mut connection = Connection::take_offer(now, id, &syn, key, shared);
-        connection.subflows[0].adopt(now, cookie.iss, ack, unknown_rtt(&shared.config.profile));
+        let (mut connection, slot) = Connection::take_offer(now, id, &syn, key, shared);
+        connection.subflows[slot].adopt(now, cookie.iss, ack, unknown_rtt(&shared.config.profile));
         let told = connection.receiver.window().min(u64::from(u16::MAX));
         connection.receiver.on_told(told);
         shared.counters.cookies_received += 1;
@@ -98,8 +98,8 @@ impl Connection {
         if self.forbids_join(&ack.flow, shared).is_some() {
             return false;
         }
-        let index = self.take_join(now, &pending.terms.syn(ack), &pending.join, pending.own, shared);
-        self.subflows[index].adopt(now, pending.iss, ack, unknown_rtt(&shared.config.profile));
+        let slot = self.take_join(now, &pending.terms.syn(ack), &pending.join, pending.own, shared);
+        self.subflows[slot].adopt(now, pending.iss, ack, unknown_rtt(&shared.config.profile));
         shared.counters.deferred_joins_received += 1;
         true
     }

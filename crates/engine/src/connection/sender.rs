@@ -1,8 +1,8 @@
 //! The sending half of the data level: the stream, the policies that decide about it, and what they are shown.
 
 use super::burst::Burst;
-use super::indices::Indices;
 use super::output::Waiting;
+use super::slots::Places;
 use super::subflows::Subflows;
 use super::watchdog::Watchdog;
 use crate::buffer::SendBuffer;
@@ -34,8 +34,8 @@ pub(super) struct Sender {
     pub(super) burst: Option<Burst>,
     /// The subflows that policies are shown, as they were at the latest round of decisions and what it has sent.
     pub(super) views: Vec<SubflowView>,
-    /// Indices of those.
-    pub(super) shown: Indices,
+    /// Places of those.
+    pub(super) shown: Places,
     pub(super) usage: Vec<Usage>,
     pub(super) shares: Vec<Bytes>,
     /// Scratch: the open subflows, if the reinjection policy wants to see them.
@@ -87,7 +87,7 @@ impl Sender {
             watchdog: Watchdog::default(),
             burst: None,
             views: Vec::new(),
-            shown: Indices::NONE,
+            shown: Places::NONE,
             usage: Vec::new(),
             shares: Vec::new(),
             states: Vec::new(),
@@ -155,7 +155,7 @@ impl Outgoing {
         self.una = una;
         let covered = self.buffer.covered(una);
         if covered > 0 {
-            (0..subflows.len()).for_each(|index| subflows.unmarked(index).tx.keep(&self.buffer, covered));
+            subflows.iter_unnoticed().for_each(|subflow| subflow.tx.keep(&self.buffer, covered));
         }
         self.buffer.release(una);
         self.log.release(una);
@@ -205,7 +205,7 @@ impl Outgoing {
         may_close: bool,
     ) -> bool {
         self.unsent.remove(start, start + length);
-        self.log.push(now, start, length as u32, subflow.slot);
+        self.log.push(now, start, length as u32, subflow.mark);
         self.in_order &= start == self.nxt && !subflow.is_join();
         self.nxt = self.nxt.max(start + length);
         let closes = self.ends_at(start + length) && self.fin.is_some() && self.unsent.is_empty();
@@ -218,13 +218,13 @@ impl Outgoing {
         self.una < self.nxt || (self.fin_sent && !self.fin_acked)
     }
 
-    /// Has what the subflow in `slot` alone has carried repeated on another. Once per segment and subflow: what another
+    /// Has what the subflow in `mark` alone has carried repeated on another. Once per segment and subflow: what another
     /// has carried as well is on its way already.
-    pub(super) fn send_elsewhere(&mut self, slot: u8, reason: Reason) {
+    pub(super) fn send_elsewhere(&mut self, mark: u8, reason: Reason) {
         let una = self.una;
-        let carried: Vec<_> = self.log.carried_by(slot).collect();
+        let carried: Vec<_> = self.log.carried_by(mark).collect();
         for (start, end) in carried {
-            if end > una && self.log.carriers(start.max(una)) == bit(slot) {
+            if end > una && self.log.carriers(start.max(una)) == bit(mark) {
                 self.reinject.insert(start.max(una), end, reason);
             }
         }
@@ -233,7 +233,7 @@ impl Outgoing {
     /// The oldest data without a DATA_ACK, if this subflow has carried it and acknowledged it.
     pub(super) fn acknowledged_in_vain(&self, subflow: &Subflow) -> Option<(u64, u64)> {
         let (_, end) = self.log.range_at(self.una)?;
-        let carried = self.log.carriers(self.una) & bit(subflow.slot) != 0;
+        let carried = self.log.carriers(self.una) & bit(subflow.mark) != 0;
         (carried && !subflow.is_repairing(self.una)).then_some((self.una, end))
     }
 }
@@ -278,8 +278,7 @@ impl Sender {
     /// Tells whether a subflow would send if only the peer's window admitted it: a closed one leaves room on none, and
     /// yet no congestion window is to blame.
     pub(super) fn is_shut_out(&self, subflows: &Subflows) -> bool {
-        let shut =
-            |view: &&SubflowView| subflows.position(view.id).is_some_and(|index| subflows[index].tx.is_window_shut());
+        let shut = |view: &&SubflowView| subflows.slot(view.id).is_some_and(|slot| subflows[slot].tx.is_window_shut());
         self.views.iter().filter(shut).any(SubflowView::has_room_in_cwnd)
     }
 
@@ -295,7 +294,7 @@ impl Sender {
                 continue;
             };
             let carriers = log.carriers(start);
-            let has = |view: &SubflowView| subflows.slot_of(view.id).map(|slot| carriers & bit(slot) != 0);
+            let has = |view: &SubflowView| subflows.mark_of(view.id).map(|mark| carriers & bit(mark) != 0);
             let anywhere = views.iter().all(|view| has(view) == Some(true)) || waiting.repeat_anywhere;
             let fresh = |view: &&SubflowView| has(view).is_some_and(|has| anywhere || !has);
             let candidates = views.iter().filter(|view| view.has_room_to_repeat()).filter(fresh);
@@ -374,7 +373,7 @@ mod tests {
         for start in [0, 1000, 2000] {
             out.record(NOW, (start, 1000), &subflow(0), true);
         }
-        out.log.mark(1000, 2000, 1);
+        out.log.note_copy(1000, 2000, 1);
         out.release(500, &mut Subflows::default());
         out.send_elsewhere(0, Reason::DataTimeout);
         assert_eq!(out.reinject.first(), Some((500, 1000)));
@@ -404,15 +403,16 @@ mod tests {
         let mut sender = Sender::new(NOW, Key::new(1), &Config::new(Profile::linux(), Vec::new()));
         subflows.iter().for_each(|subflow| sender.congestion.add(subflow.id, Bytes::new(1000)));
         sender.outgoing.append(&Payload::from(vec![7; 2000]), 2000);
-        sender.outgoing.record(NOW, (0, 1000), &subflows[1], true);
+        let second = subflows.slot(SubflowId(1)).expect("it is there");
+        sender.outgoing.record(NOW, (0, 1000), &subflows[second], true);
         sender.views = subflows.iter().filter_map(|subflow| subflow.view(&sender.congestion, Bytes::MAX)).collect();
         assert_eq!(sender.next_reinjection(&subflows), None);
         sender.outgoing.send_elsewhere(1, Reason::DataTimeout);
         let on = |id: u16| Some((SubflowId(id), (0, 1000), Reason::DataTimeout));
         assert_eq!(sender.next_reinjection(&subflows), on(0));
-        sender.outgoing.log.mark(0, 1000, 0);
+        sender.outgoing.log.note_copy(0, 1000, 0);
         assert_eq!(sender.next_reinjection(&subflows), on(2));
-        sender.outgoing.log.mark(0, 1000, 2);
+        sender.outgoing.log.note_copy(0, 1000, 2);
         assert_eq!(sender.next_reinjection(&subflows), on(1), "all have carried it");
         sender.outgoing.release(1000, &mut Subflows::default());
         assert_eq!(sender.next_reinjection(&subflows), None);

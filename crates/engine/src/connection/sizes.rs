@@ -4,6 +4,7 @@
 //! whole and under the same sequence numbers.
 
 use super::sender::Sender;
+use super::slots::Slot;
 use super::subflows::Kind;
 use super::{Connection, Mode};
 use crate::path_mtu::{self, PathMtu};
@@ -44,9 +45,9 @@ impl Sender {
 }
 
 impl Connection {
-    /// A router says that the packet of subflow `index` that began at `seq` was too big. True if that may be.
-    pub(crate) fn on_too_big(&mut self, now: Instant, index: usize, seq: SubflowSeq, mtu: u32) -> bool {
-        let subflow = &self.subflows[index];
+    /// A router says that the packet of the subflow in `slot` that began at `seq` was too big. True if that may be.
+    pub(crate) fn on_too_big(&mut self, now: Instant, slot: Slot, seq: SubflowSeq, mtu: u32) -> bool {
+        let subflow = &self.subflows[slot];
         let (una, nxt) = (subflow.tx.recovery.snd_una(), subflow.tx.recovery.snd_nxt());
         let under_way = seq.offset_near(subflow.tx.iss, una).is_some_and(|offset| (una..nxt).contains(&offset));
         if subflow.state != State::Established || !under_way {
@@ -54,7 +55,7 @@ impl Connection {
         }
         let mtu = path_mtu::believable(mtu, &subflow.flow);
         let plain = self.life.mode() == Mode::Plain;
-        self.sender.narrow(now, &mut self.subflows[index], mtu, plain)
+        self.sender.narrow(now, &mut self.subflows[slot], mtu, plain)
     }
 
     /// The device with this address carries no larger packets than this.
@@ -68,20 +69,20 @@ impl Connection {
 
     /// Tries full segments again on every subflow whose path MTU was found too long ago.
     pub(super) fn widen_when_old(&mut self, now: Instant) {
-        for index in self.subflows.possible(Kind::Narrowed) {
-            if self.subflows[index].tx.path_mtu.is_some_and(|path| path.until <= now) {
-                let subflow = &mut self.subflows[index];
-                subflow.tx.path_mtu = None;
-                self.sender.resize(now, subflow, self.life.mode() == Mode::Plain);
-            }
+        let is_old = |subflow: &Subflow| subflow.tx.path_mtu.is_some_and(|path| path.until <= now);
+        let mut old = self.subflows.those(Kind::Narrowed, is_old);
+        while let Some(slot) = self.subflows.take_first(&mut old) {
+            let subflow = &mut self.subflows[slot];
+            subflow.tx.path_mtu = None;
+            self.sender.resize(now, subflow, self.life.mode() == Mode::Plain);
         }
     }
 
-    /// Subflow `index` has timed out. If what it repeats is large, the path may swallow what is large and nothing else:
+    /// A subflow has timed out. If what it repeats is large, the path may swallow what is large and nothing else:
     /// then it answers to a small packet.
-    pub(super) fn suspect_black_hole(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+    pub(super) fn suspect_black_hole(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
         let Some(most) = shared.config.black_hole_timeouts else { return };
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         let timeouts = subflow.tx.recovery.consecutive_rtos();
         let full = subflow.tx.recovery.iter().next().is_some_and(|front| front.len >= subflow.tx.mss);
         let header = if subflow.flow.dst.is_ipv6() { 60 } else { 40 };
@@ -95,7 +96,7 @@ impl Connection {
         }
         if timeouts + 1 >= most {
             subflow.tx.asked_small = Some(now);
-            self.send_window_probe(now, index, shared);
+            self.send_window_probe(now, slot, shared);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Subflows held back although their windows have room: by pacing, and by TCP Small Queues (A-TSQ).
 
-use super::indices::Indices;
 use super::sender::Sender;
+use super::slots::{Places, Slot};
 use super::subflows::{Reader, Subflows};
 use crate::Profile;
 use crate::subflow::Subflow;
@@ -13,16 +13,20 @@ impl Sender {
     pub(super) fn throttle(&self, now: Instant, subflows: &mut Subflows, profile: &Profile) {
         let changed = subflows.take_changed(Reader::Throttle);
         // Pacing lets go with time.
-        let due = if self.congestion.is_model_based() { Indices::ALL } else { changed };
-        due.below(subflows.len()).for_each(|index| self.throttle_one(now, subflows, index, profile));
+        let due = if self.congestion.is_model_based() { Places::ALL } else { changed };
+        let turns = |subflow: &Subflow| self.is_held_back(now, subflow, profile) != subflow.tx.throttled;
+        let mut turning = subflows.filter(due, turns);
+        while let Some(slot) = subflows.take_first(&mut turning) {
+            subflows[slot].tx.throttled ^= true;
+        }
     }
 
-    /// Holds back subflow `index`, or lets it go.
+    /// Holds back a subflow, or lets it go.
     #[inline]
-    pub(super) fn throttle_one(&self, now: Instant, subflows: &mut Subflows, index: usize, profile: &Profile) {
-        let throttled = self.is_held_back(now, &subflows[index], profile);
-        if throttled != subflows[index].tx.throttled {
-            subflows[index].tx.throttled = throttled;
+    pub(super) fn throttle_one(&self, now: Instant, subflows: &mut Subflows, slot: Slot, profile: &Profile) {
+        let throttled = self.is_held_back(now, &subflows[slot], profile);
+        if throttled != subflows[slot].tx.throttled {
+            subflows[slot].tx.throttled = throttled;
         }
     }
 
@@ -65,12 +69,11 @@ impl Sender {
     pub(super) fn settle_pacing(&self, now: Instant, subflows: &mut Subflows) {
         let paced = self.congestion.is_model_based();
         let changed = subflows.take_changed(Reader::Pacing);
-        let due = if paced { Indices::ALL } else { changed };
-        for index in due.below(subflows.len()) {
-            if paced {
-                subflows.touch(index);
-            }
-            let subflow = subflows.unmarked(index);
+        let due = if paced { Places::ALL } else { changed };
+        if paced {
+            subflows.touch_each(due);
+        }
+        subflows.each_unnoticed(due, |subflow| {
             let full = Bytes::new(u64::from(subflow.tx.mss));
             let room = subflow.tx.in_flight() + full <= self.congestion.cwnd(subflow.id);
             let repairs = subflow.tx.recovery.next_retransmission().is_some();
@@ -80,16 +83,16 @@ impl Sender {
             if room && !repairs && !subflow.tx.throttled {
                 subflow.tx.recovery.mark_app_limited();
             }
-        }
+        });
     }
 
     /// The same where nothing is under way, waits to be repeated or is paced.
     pub(super) fn settle_idle(&self, subflows: &mut Subflows) {
-        for index in subflows.take_changed(Reader::Pacing).below(subflows.len()) {
-            let subflow = subflows.unmarked(index);
+        let due = subflows.take_changed(Reader::Pacing);
+        subflows.each_unnoticed(due, |subflow| {
             if Bytes::new(u64::from(subflow.tx.mss)) <= self.congestion.cwnd(subflow.id) {
                 subflow.tx.recovery.mark_app_limited();
             }
-        }
+        });
     }
 }

@@ -1,5 +1,6 @@
 //! Timeouts of subflows and of the connection.
 
+use super::slots::Slot;
 use super::subflows::Kind;
 use super::{Connection, Life, Mode, Role};
 use crate::deadline::Earliest;
@@ -158,19 +159,14 @@ impl Connection {
         if self.life.is_fast_closing() {
             return self.on_fast_close_timeout(now, shared);
         }
-        let mut index = 0;
-        while index < self.subflows.len() && !self.life.is_gone() {
-            let id = self.subflows[index].id;
-            if self.subflows.is_due(now, index, &self.keepalive) {
-                self.on_subflow_deadline(now, index, shared);
+        let mut left = self.subflows.there();
+        while let Some(slot) = self.subflows.take_first(&mut left) {
+            if self.subflows.is_due(now, slot, &self.keepalive) {
+                self.on_subflow_deadline(now, slot, shared);
             }
-            // A deadline may remove its subflow, and then the next one has this index.
-            if self.subflows.get(index).is_some_and(|subflow| subflow.id == id) {
-                index += 1;
+            if self.life.is_gone() {
+                return;
             }
-        }
-        if self.life.is_gone() {
-            return;
         }
         // Timers that end the connection come before those that send: one that is gone sends nothing.
         if due(&mut self.timers.abandoned, now) {
@@ -211,8 +207,8 @@ impl Connection {
         self.on_reopening_deadline(now, shared);
     }
 
-    fn on_subflow_deadline(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let subflow = &mut self.subflows[index];
+    fn on_subflow_deadline(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
+        let subflow = &mut self.subflows[slot];
         // What waited for it leaves as soon as all timers are through.
         due(&mut subflow.tx.pacer.wake, now);
         if subflow.rx.ack.deadline.is_some_and(|at| at <= now) {
@@ -220,42 +216,42 @@ impl Connection {
             subflow.rx.ack.now = true;
         }
         if subflow.handshake.is_some_and(|timer| timer.deadline <= now) {
-            return self.on_handshake_timeout(now, index, shared);
+            return self.on_handshake_timeout(now, slot, shared);
         }
         if due(&mut subflow.liveness.linger_until, now) && self.life.mode() == Mode::Multipath {
-            return self.kill(now, index, ResetReason::Unspecified, shared);
+            return self.kill(now, slot, ResetReason::Unspecified, shared);
         }
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         if subflow.liveness.removal_probe.is_some_and(|probe| probe.deadline <= now) {
-            return self.on_removal_probe(now, index, shared);
+            return self.on_removal_probe(now, slot, shared);
         }
         if subflow.keepalive_due(&self.keepalive).is_some_and(|at| at <= now) {
-            return self.keep_alive(now, index, shared);
+            return self.keep_alive(now, slot, shared);
         }
         if due(&mut subflow.rx.unmapped_until, now) {
             // RFC 8684 §3.7: data without a mapping cannot be delivered, and the subflow is broken.
-            return self.kill(now, index, ResetReason::Middlebox, shared);
+            return self.kill(now, slot, ResetReason::Middlebox, shared);
         }
         if let Some((in_flight, first)) = self.sender.on_recovery_deadline(now, subflow) {
-            self.on_rto(now, index, in_flight, first, shared);
+            self.on_rto(now, slot, in_flight, first, shared);
         }
     }
 
-    /// Probes a peer that has been silent on subflow `index`, or gives the subflow up after too many probes.
-    fn keep_alive(&mut self, now: Instant, index: usize, shared: &mut Shared) {
-        let subflow = &mut self.subflows[index];
+    /// Probes a peer that has been silent on the subflow in `slot`, or gives the subflow up after too many probes.
+    fn keep_alive(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
+        let subflow = &mut self.subflows[slot];
         if subflow.liveness.keepalives >= self.keepalive.probes {
-            self.end_of_last(index, Ended::Vanished);
-            return self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
+            self.end_of_last(slot, Ended::Vanished);
+            return self.kill(now, slot, ResetReason::UnacceptablePerformance, shared);
         }
         subflow.liveness.keepalives += 1;
-        self.send_window_probe(now, index, shared);
+        self.send_window_probe(now, slot, shared);
     }
 
-    /// Records `why` as the reason the connection ended, if subflow `index` is the last one. An earlier reason stays;
+    /// Records `why` as the reason the connection ended, if the subflow in `slot` is the last. An earlier reason stays;
     /// a new subflow clears it.
-    pub(super) fn end_of_last(&mut self, index: usize, why: Ended) {
-        if self.subflows.len() == 1 && index == 0 {
+    pub(super) fn end_of_last(&mut self, slot: Slot, why: Ended) {
+        if self.subflows.len() == 1 && self.subflows.has(slot) {
             self.stats.ended.get_or_insert(why);
         }
     }
@@ -269,14 +265,15 @@ impl Connection {
         let answers = |subflow: &Subflow| subflow.is_open() && subflow.liveness.unanswered_probes == 0;
         let answered = self.life.mode() == Mode::Multipath && self.subflows.iter().any(answers);
         let mut failed = false;
-        let mut index = 0;
-        while index < self.subflows.len() && !self.life.is_gone() {
-            let subflow = &mut self.subflows[index];
+        let mut left = self.subflows.there();
+        while let Some(slot) = self.subflows.take_first(&mut left) {
+            let subflow = &mut self.subflows[slot];
             if !subflow.is_open() || !subflow.tx.recovery.is_empty() {
-                index += 1;
-            } else if subflow.liveness.unanswered_probes >= most {
-                self.end_of_last(index, Ended::TimedOut);
-                self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
+                continue;
+            }
+            if subflow.liveness.unanswered_probes >= most {
+                self.end_of_last(slot, Ended::TimedOut);
+                self.kill(now, slot, ResetReason::UnacceptablePerformance, shared);
             } else {
                 if answered
                     && subflow.liveness.unanswered_probes > 0
@@ -285,8 +282,7 @@ impl Connection {
                     failed = true;
                 }
                 subflow.liveness.unanswered_probes += 1;
-                self.send_window_probe(now, index, shared);
-                index += 1;
+                self.send_window_probe(now, slot, shared);
             }
         }
         if failed {
@@ -294,56 +290,57 @@ impl Connection {
         }
     }
 
-    fn on_rto(&mut self, now: Instant, index: usize, in_flight: Bytes, first: bool, shared: &mut Shared) {
-        let subflow = &mut self.subflows[index];
+    fn on_rto(&mut self, now: Instant, slot: Slot, in_flight: Bytes, first: bool, shared: &mut Shared) {
+        let subflow = &mut self.subflows[slot];
         let id = subflow.id;
         subflow.tx.loss.on_lost(1);
         subflow.tx.retransmit_now = true;
         if subflow.tx.recovery.consecutive_rtos() > shared.config.profile.max_consecutive_rtos {
-            self.end_of_last(index, Ended::TimedOut);
-            return self.kill(now, index, ResetReason::UnacceptablePerformance, shared);
+            self.end_of_last(slot, Ended::TimedOut);
+            return self.kill(now, slot, ResetReason::UnacceptablePerformance, shared);
         }
         self.sender.congestion.on_rto(now, id, in_flight, first);
         self.sender.scheduler.observe(now, &PolicyEvent::Rto { on: id });
-        self.suspect_black_hole(now, index, shared);
+        self.suspect_black_hole(now, slot, shared);
         // With nothing else to carry the data, there is nothing to gain from declaring the subflow failed.
         if self.life.mode() == Mode::Multipath && self.sender.reinjection.on_rto(now, id) {
-            self.subflows[index].liveness.potentially_failed = true;
-            match self.sender.outgoing.acknowledged_in_vain(&self.subflows[index]) {
+            self.subflows[slot].liveness.potentially_failed = true;
+            match self.sender.outgoing.acknowledged_in_vain(&self.subflows[slot]) {
                 // After the copies the data-level timer would find nothing to hold against this subflow.
                 Some((una, end)) => self.on_unconfirmed_data(now, una, end, shared),
                 None => {
-                    self.sender.outgoing.send_elsewhere(self.subflows[index].slot, Reason::Rto(id));
+                    self.sender.outgoing.send_elsewhere(self.subflows[slot].mark, Reason::Rto(id));
                     self.sender.on_subflows_changed(now, &self.subflows);
                 }
             }
-        } else if self.subflows[index].tx.repeats_in_vain() {
-            self.pass_over(now, index);
+        } else if self.subflows[slot].tx.repeats_in_vain() {
+            self.pass_over(now, slot);
         }
-        if let Some(index) = self.subflows.position(id).filter(|index| self.subflows[*index].tx.repeats_in_vain()) {
+        if self.subflows.has(slot) && self.subflows[slot].tx.repeats_in_vain() {
             if self.role == Role::Client {
-                shared.memory.on_silence(now, &self.subflows[index].flow);
+                shared.memory.on_silence(now, &self.subflows[slot].flow);
             }
             self.join_missing(now, shared);
         }
         self.on_unanswered(now, shared);
     }
 
-    /// Marks subflow `index`, whose repetitions stay unacknowledged, as potentially failed while another subflow works.
+    /// Marks a subflow, whose repetitions stay unacknowledged, as potentially failed while another subflow works.
     /// A backup may then be used (RFC 8684 §3.3.8), and its part of the window goes to the others. RFC 9293 §3.8.3
     /// demands another route after R1 repetitions.
-    fn pass_over(&mut self, now: Instant, index: usize) {
-        let others = self.subflows.iter().enumerate().any(|(other, subflow)| other != index && subflow.is_usable());
-        if self.life.mode() == Mode::Multipath && others && self.subflows[index].is_usable() {
-            self.subflows[index].liveness.potentially_failed = true;
+    fn pass_over(&mut self, now: Instant, slot: Slot) {
+        let id = self.subflows[slot].id;
+        let others = self.subflows.iter().any(|subflow| subflow.id != id && subflow.is_usable());
+        if self.life.mode() == Mode::Multipath && others && self.subflows[slot].is_usable() {
+            self.subflows[slot].liveness.potentially_failed = true;
             self.sender.on_subflows_changed(now, &self.subflows);
         }
     }
 
-    fn on_handshake_timeout(&mut self, now: Instant, index: usize, shared: &mut Shared) {
+    fn on_handshake_timeout(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
         let profile = &shared.config.profile;
         let (retries, with_mptcp, max_rto) = (profile.syn_retries, profile.syn_retries_with_mptcp, profile.max_rto);
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         let with_mptcp = if subflow.offer == Offer::Once { 0 } else { with_mptcp };
         let retries = if subflow.is_half_open_join() { retries.min(JOIN_RETRIES) } else { retries };
         let Some(timer) = &mut subflow.handshake else { return };
@@ -356,7 +353,7 @@ impl Connection {
             let sent = timer.first_sent;
             if self.life.mode() == Mode::Multipath && subflow.is_join() {
                 if subflow.state != State::Confirming {
-                    return self.bury(now, index, shared);
+                    return self.bury(now, slot, shared);
                 }
                 // The peer may hold the subflow for open, and would refuse another in its place.
                 let reason = if subflow.liveness.heard > sent {
@@ -364,9 +361,9 @@ impl Connection {
                 } else {
                     ResetReason::UnacceptablePerformance
                 };
-                return self.kill(now, index, reason, shared);
+                return self.kill(now, slot, reason, shared);
             }
-            if subflow.state == State::SynSent && self.lose_attempt(now, index, shared) {
+            if subflow.state == State::SynSent && self.lose_attempt(now, slot, shared) {
                 return;
             }
             self.stats.ended.get_or_insert(Ended::Unanswered);
@@ -377,7 +374,7 @@ impl Connection {
         timer.deadline = now + timer.timeout;
         let tried = timer.retries;
         match subflow.state {
-            State::Confirming => self.send_third_ack(now, index, shared),
+            State::Confirming => self.send_third_ack(now, slot, shared),
             State::SynSent | State::SynReceived => {
                 let client = subflow.state == State::SynSent && subflow.origin == Origin::Initial;
                 // A middlebox may drop SYNs with unknown options (RFC 8684 §3.1).
@@ -385,7 +382,7 @@ impl Connection {
                 if subflow.state == State::SynSent && tried >= SILENT_SYNS {
                     shared.memory.on_silence(now, &subflow.flow);
                 }
-                self.send_handshake(now, index, shared);
+                self.send_handshake(now, slot, shared);
             }
             State::Established => subflow.handshake = None,
         }
@@ -418,8 +415,8 @@ impl Connection {
                 self.sender.outgoing.reinject.insert(una, end, Reason::DataTimeout);
                 if self.life.mode() == Mode::Multipath {
                     let open = self.subflows.iter().filter(|subflow| subflow.is_open());
-                    let slots: Vec<_> = open.map(|subflow| subflow.slot).collect();
-                    if slots.iter().all(|slot| self.sender.outgoing.log.carriers(una) & bit(*slot) != 0) {
+                    let marks: Vec<_> = open.map(|subflow| subflow.mark).collect();
+                    if marks.iter().all(|mark| self.sender.outgoing.log.carriers(una) & bit(*mark) != 0) {
                         self.sender.waiting.repeat_anywhere = true;
                     }
                 }
@@ -433,30 +430,31 @@ impl Connection {
                 return self.abort(now, shared);
             }
             self.on_unanswered(now, shared);
-            for index in 0..self.subflows.len() {
-                if self.subflows[index].is_open() {
-                    self.repeat_data_fin(now, index, fin, shared);
+            let mut left = self.subflows.there();
+            while let Some(slot) = self.subflows.take_first(&mut left) {
+                if self.subflows[slot].is_open() {
+                    self.repeat_data_fin(now, slot, fin, shared);
                 }
             }
         }
         self.arm_data_timer(now, shared);
     }
 
-    /// Repeats the DATA_FIN on subflow `index`. After earlier unanswered ones it also probes whether the peer is alive,
+    /// Repeats the DATA_FIN on a subflow. After earlier unanswered ones it also probes whether the peer is alive,
     /// since an ACK whose options are lost on the way needs no answer. If the peer answers but the DATA_FIN repeatedly
     /// has no effect, the subflow's FIN replaces it: without options it ends a stream of plain TCP, to which the peer
     /// falls back (RFC 8684 §3.7). With all data DATA_ACKed the two may be combined (§3.3.3).
-    fn repeat_data_fin(&mut self, now: Instant, index: usize, fin: u64, shared: &mut Shared) {
+    fn repeat_data_fin(&mut self, now: Instant, slot: Slot, fin: u64, shared: &mut Shared) {
         let asked = self.timers.data_backoff > FINS_BEFORE_ASKING + 1;
-        let subflow = &mut self.subflows[index];
+        let subflow = &mut self.subflows[slot];
         subflow.liveness.unheard_fins += u32::from(asked && subflow.liveness.unanswered_probes == 0);
         if subflow.liveness.unheard_fins >= MAX_UNHEARD_FINS {
-            return self.send_fin(now, index, shared);
+            return self.send_fin(now, slot, shared);
         }
-        self.send_data_fin(now, index, fin, Purpose::DataFin { retries: self.timers.data_backoff }, shared);
+        self.send_data_fin(now, slot, fin, Purpose::DataFin { retries: self.timers.data_backoff }, shared);
         if self.timers.data_backoff > FINS_BEFORE_ASKING {
-            self.subflows[index].liveness.unanswered_probes += 1;
-            self.send_window_probe(now, index, shared);
+            self.subflows[slot].liveness.unanswered_probes += 1;
+            self.send_window_probe(now, slot, shared);
         }
     }
 
@@ -467,26 +465,27 @@ impl Connection {
     fn on_unconfirmed_data(&mut self, now: Instant, una: u64, end: u64, shared: &mut Shared) {
         self.sender.outgoing.reinject.insert(una, end, Reason::DataTimeout);
         let carriers = self.sender.outgoing.log.carriers(una);
-        let suspect = |subflow: &Subflow| subflow.is_open() && carriers & bit(subflow.slot) != 0;
+        let suspect = |subflow: &Subflow| subflow.is_open() && carriers & bit(subflow.mark) != 0;
         let others = self.subflows.iter().any(|subflow| subflow.is_usable() && !suspect(subflow));
-        let mut index = 0;
-        while index < self.subflows.len() && !self.life.is_gone() && !self.life.is_fast_closing() {
-            let subflow = &mut self.subflows[index];
+        let mut left = self.subflows.there();
+        while let Some(slot) = self.subflows.take_first(&mut left) {
+            if self.life.is_fast_closing() {
+                break;
+            }
+            let subflow = &mut self.subflows[slot];
             if !suspect(subflow) {
-                index += 1;
                 continue;
             }
             subflow.liveness.unconfirmed += 1;
             subflow.liveness.suspect_until = others.then_some(self.sender.outgoing.nxt);
             if subflow.liveness.unconfirmed > MAX_UNCONFIRMED {
                 // What it alone has carried is sent again elsewhere.
-                self.kill(now, index, ResetReason::Middlebox, shared);
+                self.kill(now, slot, ResetReason::Middlebox, shared);
                 continue;
             }
-            let slot = subflow.slot;
-            self.sender.outgoing.send_elsewhere(slot, Reason::DataTimeout);
-            self.send_window_probe(now, index, shared);
-            index += 1;
+            let mark = subflow.mark;
+            self.sender.outgoing.send_elsewhere(mark, Reason::DataTimeout);
+            self.send_window_probe(now, slot, shared);
         }
         self.sender.on_subflows_changed(now, &self.subflows);
         self.arm_data_timer(now, shared);
@@ -505,11 +504,9 @@ impl Connection {
         let out = &self.sender.outgoing;
         let silent = || out.una == out.nxt && self.subflows.iter().all(|subflow| subflow.tx.recovery.is_empty());
         let waits = !out.unsent.is_empty() || out.una < out.nxt;
-        let shut = |index: usize| {
-            let subflow = &self.subflows[index];
-            subflow.is_open() && subflow.tx.recovery.is_empty() && subflow.tx.window_left() == 0
-        };
-        if !(out.is_blocked() && silent() || waits && self.subflows.possible(Kind::Shut).any(shut)) {
+        let shut =
+            |subflow: &Subflow| subflow.is_open() && subflow.tx.recovery.is_empty() && subflow.tx.window_left() == 0;
+        if !(out.is_blocked() && silent() || waits && self.subflows.any(Kind::Shut, shut)) {
             self.timers.stop_persist();
         } else {
             self.timers.arm_persist(now, || self.subflows.longest_rto(), shared.config.profile.max_rto);

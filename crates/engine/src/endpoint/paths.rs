@@ -86,8 +86,8 @@ impl Endpoint {
         let mut believed = false;
         if let Some((id, subflow)) = owner {
             self.with(now, id, |connection, _| {
-                if let Some(index) = connection.subflows.position(subflow) {
-                    believed = connection.on_too_big(now, index, seq, mtu);
+                if let Some(slot) = connection.subflows.slot(subflow) {
+                    believed = connection.on_too_big(now, slot, seq, mtu);
                 }
             });
         }

@@ -13,6 +13,7 @@ mod tx;
 use crate::deadline::Earliest;
 use crate::memory::Offer;
 use crate::recovery::Recovery;
+use crate::sent_log::NO_MARK;
 use crate::{Keepalive, Profile, SubflowCounts, SubflowStats};
 use anabranch_policy::congestion::Controller;
 use anabranch_policy::receive_window::Usage;
@@ -59,7 +60,7 @@ pub(crate) struct HandshakeTimer {
 pub(crate) struct Subflow {
     pub(crate) id: SubflowId,
     /// Its bit in the log of sent data.
-    pub(crate) slot: u8,
+    pub(crate) mark: u8,
     /// Addresses and ports as on the segments that we send.
     pub(crate) flow: FlowKey,
     pub(crate) origin: Origin,
@@ -100,7 +101,7 @@ const MAX_SHIFT: u8 = 14;
 impl Subflow {
     pub(crate) fn new(
         id: SubflowId,
-        slot: u8,
+        mark: u8,
         flow: FlowKey,
         origin: Origin,
         state: State,
@@ -109,7 +110,7 @@ impl Subflow {
     ) -> Self {
         Subflow {
             id,
-            slot,
+            mark,
             flow,
             origin,
             state,
@@ -132,6 +133,12 @@ impl Subflow {
             rx: Rx::new(profile, receive_buffer),
             liveness: Liveness::new(),
         }
+    }
+
+    /// Stands where `gone` was until the event that is handled ends.
+    pub(crate) fn void(gone: &Subflow) -> Self {
+        let (profile, buffer) = (Profile::linux(), Bytes::ZERO);
+        Subflow::new(gone.id, NO_MARK, gone.flow, Origin::Initial, State::SynSent, &profile, buffer)
     }
 
     /// Takes over what the SYNs agreed on.
@@ -305,7 +312,7 @@ pub(crate) fn shift_for(buffer: Bytes) -> u8 {
 
 #[cfg(test)]
 impl Subflow {
-    /// An established subflow with this number as identifier and slot, an RTT sample and room in the peer's window.
+    /// An established subflow with this number as identifier and mark, an RTT sample and room in the peer's window.
     pub(crate) fn sample(number: u8, srtt: Duration) -> Self {
         let flow = FlowKey::new(([10, 0, number, 1], 4000 + u16::from(number)).into(), ([10, 1, 0, 1], 80).into());
         let (id, profile) = (SubflowId(u16::from(number)), Profile::linux());
