@@ -10,8 +10,8 @@ use anabranch_units::{Duration, Instant};
 /// One transmission's range of the stream, in 16 bytes: a connection keeps one for each segment that has no DATA_ACK.
 #[derive(Clone, Copy, Default, Debug)]
 struct Record {
-    /// Nanoseconds from [`SentLog::began`] until it left for the first time, times 16; plus the mark of the subflow that
-    /// carried it then.
+    /// Nanoseconds from [`SentLog::began`] until it left for the first time, times 16; plus the mark of the subflow
+    /// that carried it then.
     stamp: u64,
     /// The lower 32 bits of the first offset.
     start: u32,

@@ -96,8 +96,8 @@ impl<'a> Btf<'a> {
         (0..(info & 0xffff) as usize).map(member).collect()
     }
 
-    /// The types in a form that the kernel accepts: sections, variables, and functions that are defined elsewhere, become
-    /// `const void`, to which nothing refers. All numbers stay.
+    /// The types in a form that the kernel accepts: sections, variables, and functions that are defined elsewhere, are
+    /// `const void` there, to which nothing refers. All numbers stay.
     pub(crate) fn for_kernel(&self) -> Option<Vec<u8>> {
         let mut types = Vec::new();
         for (index, from) in self.types.iter().enumerate() {

@@ -34,7 +34,7 @@ pub struct AcksArgs {
     /// ACK-path policy (`anabranch list ack-paths`).
     #[arg(long, value_name = "NAME[:…]", default_value = "probed", add = Names::one(What::AckPaths))]
     pub policy: String,
-    /// UDP port of the probes on the first path, the same on both hosts; the other paths have those that follow.
+    /// UDP port of the probes, on both hosts.
     #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
     /// Move every ACK, as the paper does: none keeps its path, and a path that loses ACKs is left only when probes find

@@ -1,5 +1,5 @@
-//! `anabranch kernel acks` between two kernels behind a testbed: ACKs take the short path, and come home when one of the
-//! two commands dies.
+//! `anabranch kernel acks` between two kernels behind a testbed: ACKs take the short path, and come home when one of
+//! the two commands dies.
 
 use super::{lacks, place, run, stderr};
 use serde_json::Value;
@@ -66,7 +66,7 @@ fn try_out(directory: &Path, backend: &str, script: &str) {
 const AGREED: &str = "until tail -n 1 client.log | grep -q 'agrees.*acks-on\":1.*acks-on\":1'; do sleep 0.1; done\n";
 
 /// The counts of the latest round in a log.
-fn counts(log: &Path) -> impl Fn(&str) -> u64 {
+fn counts(log: &Path) -> impl Fn(&str) -> u64 + use<> {
     let text = fs::read_to_string(log).unwrap();
     // A process that was killed may have left half a line.
     let round = text.lines().rev().find_map(|line| serde_json::from_str::<Value>(line).ok()).unwrap();
@@ -77,7 +77,7 @@ fn counts(log: &Path) -> impl Fn(&str) -> u64 {
 fn shortest(log: &Path, address: &str) -> f64 {
     let text = fs::read_to_string(log).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    let of = lines.windows(2).filter(|pair| pair[0].contains(&format!(" {address}:")));
+    let of = lines.windows(2).filter(|pair| [":", "%"].iter().any(|end| pair[0].contains(&format!(" {address}{end}"))));
     let values = of.filter_map(|pair| pair[1].split_once("minrtt:")?.1.split(' ').next()?.parse::<f64>().ok());
     values.fold(f64::INFINITY, f64::min)
 }

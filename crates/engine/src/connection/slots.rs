@@ -8,7 +8,7 @@ use std::num::NonZero;
 /// Place of a subflow in its connection while an event is handled.
 ///
 /// It stays the subflow's until the end of the event, and is nobody's once that has gone. Places are given anew between
-/// events, for which subflows are named by their identifiers: builds with debug assertions compare those at each access.
+/// events, for which subflows are named by their identifiers. With debug assertions each access compares those.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot {
     place: usize,

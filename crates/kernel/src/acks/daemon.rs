@@ -13,7 +13,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is known of the other host.
@@ -48,6 +48,7 @@ pub struct Round {
 
 /// Programs at the devices of the paths, and what they are told. Dropping it takes them away.
 pub struct Acks {
+    sockets: Sockets,
     paths: Vec<Path>,
     policy: Box<dyn AckPath>,
     probing: Probing,
@@ -86,9 +87,11 @@ impl Acks {
     pub fn start(setup: Setup) -> Result<Self, AcksError> {
         check(&setup.paths)?;
         let digest = digest(&setup.paths);
-        // Paths may have an address in common.
-        let port = |index: usize| setup.port.checked_add(index as u16).ok_or(AcksError::Port(setup.port));
-        let open = |(index, spec)| Path::open(index + 1, spec, port(index)?);
+        let sockets = Sockets::open(&setup.paths, setup.port)?;
+        let open = |(index, spec): (usize, PathSpec)| {
+            let socket = sockets.of(spec.local);
+            Path::open(index + 1, spec, setup.port, socket)
+        };
         let paths = setup.paths.into_iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
         let maps = Maps::create().map_err(|error| failed_to("make the maps of the programs", error))?;
         let programs = Programs::load(&maps)?;
@@ -97,6 +100,7 @@ impl Acks {
         let probing = setup.policy.probing().unwrap_or(default);
         let choices = (0..paths.len()).collect();
         let mut acks = Acks {
+            sockets,
             paths,
             policy: setup.policy,
             probing,
@@ -155,7 +159,7 @@ impl Acks {
         // Devices come and go; without its device a path is down.
         let mut changed = false;
         for path in &mut self.paths {
-            changed |= path.device_changed();
+            changed |= path.device_changed(self.sockets.of(path.spec.local));
         }
         if changed {
             self.attach()?;
@@ -176,7 +180,8 @@ impl Acks {
         for index in 0..self.paths.len() {
             let message = Message { path: index as u8, ..own.clone() };
             let (nonce, now) = (nonce()?, self.now());
-            self.paths[index].send(now, nonce, &message);
+            let path = &mut self.paths[index];
+            path.send(self.sockets.of(path.spec.local), now, nonce, &message);
         }
         Ok(())
     }
@@ -186,22 +191,27 @@ impl Acks {
         let wait = end.since(self.now()).min(Duration::from_millis(50)).as_nanos();
         let timeout = Timespec { tv_sec: (wait / 1_000_000_000) as _, tv_nsec: (wait % 1_000_000_000) as _ };
         let mut ready: Vec<PollFd<'_>> =
-            self.paths.iter().map(|path| PollFd::new(path.socket(), PollFlags::IN)).collect();
+            self.sockets.0.iter().map(|(_, socket)| PollFd::new(socket, PollFlags::IN)).collect();
         match poll(&mut ready, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(failed_to("wait for probes", error.into())),
         }
-        let (beginning, own) = (self.beginning, self.own(Kind::Reply));
-        for index in 0..self.paths.len() {
-            let own = Message { path: index as u8, ..own.clone() };
-            let clock = || Instant::from_nanos(monotonic().saturating_sub(beginning).as_nanos());
-            while let Some(heard) = self.paths[index].receive(clock, &own) {
-                if heard.proven && usize::from(heard.message.path) == index {
-                    self.hear(&heard.message)?;
+        let own = self.own(Kind::Reply);
+        let mut heard = Vec::new();
+        for (local, socket) in &self.sockets.0 {
+            let mut bytes = [0; message::LONGEST + 1];
+            while let Ok((length, from)) = socket.recv_from(&mut bytes) {
+                let Some(message) = Message::decode(&bytes[..length]) else { continue };
+                let ends = |path: &Path| (path.spec.local, path.spec.remote) == (*local, from.ip());
+                let Some(index) = self.paths.iter().position(ends) else { continue };
+                let own = Message { path: index as u8, ..own.clone() };
+                let now = since(self.beginning);
+                if self.paths[index].take(socket, now, &message, &own) {
+                    heard.push(message);
                 }
             }
         }
-        Ok(())
+        heard.iter().try_for_each(|message| self.hear(message))
     }
 
     /// Takes in what the other host says.
@@ -298,8 +308,35 @@ impl Acks {
     }
 
     fn now(&self) -> Instant {
-        Instant::from_nanos(monotonic().saturating_sub(self.beginning).as_nanos())
+        since(self.beginning)
     }
+}
+
+/// A socket at each address of ours.
+struct Sockets(Vec<(IpAddr, UdpSocket)>);
+
+impl Sockets {
+    fn open(paths: &[PathSpec], port: u16) -> Result<Self, AcksError> {
+        let mut sockets: Vec<(IpAddr, UdpSocket)> = Vec::new();
+        for (index, path) in paths.iter().enumerate() {
+            let local = path.local;
+            if sockets.iter().all(|(address, _)| *address != local) {
+                let socket = UdpSocket::bind((local, port)).and_then(|it| it.set_nonblocking(true).map(|()| it));
+                let refused = |error| AcksError::Socket { number: index + 1, local, port, error };
+                sockets.push((local, socket.map_err(refused)?));
+            }
+        }
+        Ok(Sockets(sockets))
+    }
+
+    fn of(&self, local: IpAddr) -> &UdpSocket {
+        let own = self.0.iter().find(|(address, _)| *address == local);
+        &own.expect("each path has a socket").1
+    }
+}
+
+fn since(beginning: Duration) -> Instant {
+    Instant::from_nanos(monotonic().saturating_sub(beginning).as_nanos())
 }
 
 /// The clock that programs read.

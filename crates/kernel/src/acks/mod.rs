@@ -9,8 +9,8 @@
 //! [`Acks::run`] probes each path every τ, asks a policy where ACKs travel, and tells the other host which subflows it
 //! restores. A program moves an ACK only while both are recent: the choice and the word of the other host are valid for
 //! 3τ, so whatever ends either process, ACKs are on their own paths 3τ later. Before that, a RST of a host that does
-//! not know an ACK, or data that is repeated after a silence, sends the ACKs of that subflow back to their own path, for
-//! a second at first and each time twice as long. Every sixteenth ACK keeps its path in any case.
+//! not know an ACK, or data that is repeated after a silence, sends the ACKs of that subflow back to their own path,
+//! for a second at first and each time twice as long. Every sixteenth ACK keeps its path in any case.
 
 mod daemon;
 mod device;
@@ -31,14 +31,14 @@ use std::net::IpAddr;
 /// Maximum number of paths.
 pub const PATHS: usize = 8;
 
-/// UDP port of the probes on the first path, on both hosts; the other paths have those that follow.
+/// UDP port of the probes, on both hosts.
 pub const PORT: u16 = 8684;
 
 /// Order of the two hosts.
 pub struct Setup {
     /// Paths to the other host, which names them in the same order.
     pub paths: Vec<PathSpec>,
-    /// UDP port of the probes on the first path.
+    /// UDP port of the probes, on both hosts.
     pub port: u16,
     /// Chooses the path of ACKs; its subflows are the paths, by their number.
     pub policy: Box<dyn AckPath>,
@@ -65,9 +65,6 @@ pub enum AcksError {
         /// Address of the other host.
         remote: IpAddr,
     },
-    /// There are not enough ports.
-    #[error("port {0} and those that follow it, one for each path, are too many")]
-    Port(u16),
     /// The device cannot be used.
     #[error("cannot use the device {device} of path {number}: {error}")]
     Device {
@@ -118,7 +115,6 @@ impl AcksError {
             AcksError::Count(_) => Some("name each path with --path LOCAL,REMOTE, in the same order on both hosts"),
             AcksError::Twice(..) => Some("name each path once"),
             AcksError::Families { .. } => Some("the two addresses of a path are of one family"),
-            AcksError::Port(_) => Some("choose a lower port with --port"),
             AcksError::Device { .. } => Some("`ip address` lists the devices and their addresses"),
             AcksError::Socket { .. } => Some("the address must be one of this host, and the port free (--port)"),
             AcksError::Load(error) => error.remedy(),

@@ -1,15 +1,14 @@
-//! One path: its socket, its probes, and what came of them.
+//! One path: its probes, and what came of them.
 
 use super::device::Device;
 use super::maps::PathEntry;
-use super::message::{Kind, LONGEST, Message};
+use super::message::{Kind, Message};
 use super::{AcksError, maps::KnownFlow};
 use anabranch_policy::ack_path::{AckRoute, Probe};
 use anabranch_units::{Duration, Instant, SubflowId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::VecDeque;
-use std::io;
 use std::net::{IpAddr, UdpSocket};
 
 /// A path to the other host.
@@ -39,11 +38,12 @@ pub struct PathRound {
     pub acks_on: usize,
 }
 
-/// A path with its socket.
+/// A path with its probes.
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) spec: PathSpec,
-    socket: UdpSocket,
+    /// UDP port on both hosts.
+    port: u16,
     /// The device, while it is there.
     pub(super) device: Option<Device>,
     /// Probes that may still be answered, the latest last: nonce, and when each left.
@@ -63,29 +63,17 @@ pub(super) struct Path {
 const MOST_SENT: usize = 1024;
 const LONGEST_RTT: Duration = Duration::from_secs(5);
 
-/// Something that the other host said.
-pub(super) struct Heard {
-    pub(super) message: Message,
-    /// It knows a nonce that only those on this path have seen.
-    pub(super) proven: bool,
-}
-
 impl Path {
-    /// Opens the socket of path `number`, from 1, on the port of this path.
-    pub(super) fn open(number: usize, spec: PathSpec, port: u16) -> Result<Self, AcksError> {
-        let local = spec.local;
-        let refused = |error| AcksError::Socket { number, local, port, error };
-        let socket = UdpSocket::bind((local, port)).map_err(refused)?;
-        socket.connect((spec.remote, port)).map_err(refused)?;
-        socket.set_nonblocking(true).map_err(refused)?;
-        let device = Device::look(&socket, &spec.device).map_err(|error| AcksError::Device {
+    /// Looks at the device of path `number`, from 1; `socket` is any.
+    pub(super) fn open(number: usize, spec: PathSpec, port: u16, socket: &UdpSocket) -> Result<Self, AcksError> {
+        let device = Device::look(socket, &spec.device).map_err(|error| AcksError::Device {
             number,
             device: spec.device.clone(),
             error,
         })?;
         Ok(Path {
             spec,
-            socket,
+            port,
             device: Some(device),
             sent: VecDeque::new(),
             heard: 0,
@@ -96,13 +84,9 @@ impl Path {
         })
     }
 
-    pub(super) fn socket(&self) -> &UdpSocket {
-        &self.socket
-    }
-
     /// Looks at the device again; true if it is another than before, or gone.
-    pub(super) fn device_changed(&mut self) -> bool {
-        let device = Device::look(&self.socket, &self.spec.device).ok();
+    pub(super) fn device_changed(&mut self, socket: &UdpSocket) -> bool {
+        let device = Device::look(socket, &self.spec.device).ok();
         std::mem::replace(&mut self.device, device) != device
     }
 
@@ -112,48 +96,42 @@ impl Path {
     }
 
     /// Sends a message with a new nonce. An error of the network is a probe without an answer.
-    pub(super) fn send(&mut self, now: Instant, nonce: u64, message: &Message) {
+    pub(super) fn send(&mut self, socket: &UdpSocket, now: Instant, nonce: u64, message: &Message) {
         let is_old = |(_, at): &(u64, Instant)| now.since(*at) > LONGEST_RTT;
         while self.sent.len() >= MOST_SENT || self.sent.front().is_some_and(is_old) {
             self.sent.pop_front();
         }
         let message = Message { nonce, echo: self.heard, ..message.clone() };
-        if self.socket.send(&message.encode()).is_ok() {
+        if self.deliver(socket, &message) {
             self.sent.push_back((nonce, now));
         }
     }
 
-    /// Reads the next message, answers a probe, and notes the round trip of a reply. `None` if there is none left.
-    pub(super) fn receive(&mut self, clock: impl Fn() -> Instant, own: &Message) -> Option<Heard> {
-        let mut bytes = [0; LONGEST + 1];
-        loop {
-            let length = match self.socket.recv(&mut bytes) {
-                Ok(length) => length,
-                // The other host has no socket there (yet): its ICMP error is read, and says nothing.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => continue,
-                Err(_) => return None,
-            };
-            let now = clock();
-            let Some(message) = Message::decode(&bytes[..length]) else { continue };
-            let known = self.sent.iter().find(|(nonce, _)| *nonce == message.echo).copied();
-            match message.kind {
-                Kind::Probe => {
-                    self.heard = message.nonce;
-                    let reply = Message { kind: Kind::Reply, echo: message.nonce, flows: Vec::new(), ..own.clone() };
-                    _ = self.socket.send(&reply.encode());
-                }
-                Kind::Reply => {
-                    // Also one to a probe of an earlier round, where a round trip takes longer than a round.
-                    if let Some((_, at)) = known {
-                        let rtt = now.since(at);
-                        self.best = Some(self.best.map_or(rtt, |best| best.min(rtt)));
-                        self.answered = Some(now);
-                    }
-                }
-                Kind::Farewell => {}
+    fn deliver(&self, socket: &UdpSocket, message: &Message) -> bool {
+        socket.send_to(&message.encode(), (self.spec.remote, self.port)).is_ok()
+    }
+
+    /// Takes a message in that came on this path: answers a probe, notes the round trip of a reply. True if it knows a
+    /// nonce that only those on this path have seen.
+    pub(super) fn take(&mut self, socket: &UdpSocket, now: Instant, message: &Message, own: &Message) -> bool {
+        let known = self.sent.iter().find(|(nonce, _)| *nonce == message.echo).copied();
+        match message.kind {
+            Kind::Probe => {
+                self.heard = message.nonce;
+                let reply = Message { kind: Kind::Reply, echo: message.nonce, ..own.clone() };
+                self.deliver(socket, &reply);
             }
-            return Some(Heard { message, proven: known.is_some() });
+            Kind::Reply => {
+                // Also one to a probe of an earlier round, where a round trip takes longer than a round.
+                if let Some((_, at)) = known {
+                    let rtt = now.since(at);
+                    self.best = Some(self.best.map_or(rtt, |best| best.min(rtt)));
+                    self.answered = Some(now);
+                }
+            }
+            Kind::Farewell => {}
         }
+        known.is_some()
     }
 
     /// Ends a round of this length: returns what its probes say. Without a reply in twice the round trip, and at least
