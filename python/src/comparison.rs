@@ -39,7 +39,7 @@ pub fn write(file: &Path, text: &str) -> PyResult<()> {
 impl Comparison {
     /// The JSON of `anabranch compare --json`.
     fn json(&self) -> PyResult<String> {
-        anabranch_report::json(&self.header, self.summary.as_ref(), &comparison_rows(&self.comparison))
+        anabranch_report::json(&self.header, self.summary.as_ref(), &comparison_rows(&self.comparison), None)
             .map_err(error::bug)
     }
 

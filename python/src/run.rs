@@ -68,7 +68,7 @@ impl Run {
     /// The JSON of `anabranch run --json`.
     fn json(&self) -> PyResult<String> {
         let runs = std::slice::from_ref(&self.run);
-        anabranch_report::json(&self.header, None, &run_rows(&self.header, runs)).map_err(error::bug)
+        anabranch_report::json(&self.header, None, &run_rows(&self.header, runs), None).map_err(error::bug)
     }
 
     /// Text that `anabranch run` prints.

@@ -4,14 +4,15 @@ use crate::args::{Common, What};
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
-use anabranch_lab::compare::Plan;
+use anabranch_lab::compare::{Plan, Summary};
 use anabranch_lab::format::PAIRWISE;
 use anabranch_lab::pairwise::Tournament;
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
-use anabranch_report::{Header, Sheet, comparison_rows};
+use anabranch_report::{Header, Sheet, comparison_rows, hang};
 use anabranch_scenario::Scenario;
 use anabranch_scenario::shipped::SHIPPED;
+use anabranch_why::{Alternatives, Inquiry};
 use clap::Args as ClapArgs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,18 +77,20 @@ pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Fai
     let comparison = comparison?;
 
     let rows = comparison_rows(&comparison);
+    let summary = comparison.summary();
+    let why = summary.as_ref().and_then(|summary| unpaid(&scenario, summary, seed, repeat));
+    let why = why.transpose()?;
     if let Some(path) = &args.common.csv {
         let csv = Sheet::of_runs(&header, &rows).csv();
         output::write(path, &csv.map_err(|error| Failure::writing("CSV", error))?)?;
     }
-    let summary = comparison.summary();
     if let (Some(path), Some(summary)) = (&args.common.report, &summary) {
         let command = output::command_line();
         let page = Page::of_comparison(&scenario, &header, &comparison, summary, &command);
         output::write(path, html::page(&page).as_bytes())?;
     }
     if args.common.json {
-        let json = anabranch_report::json(&header, summary.as_ref(), &rows);
+        let json = anabranch_report::json(&header, summary.as_ref(), &rows, why.as_deref());
         return output::print(&format!("{}\n", json.map_err(|error| Failure::writing("JSON", error))?));
     }
     let Some(summary) = summary else { return Ok(()) };
@@ -95,8 +98,36 @@ pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Fai
         Some(path) => format!("\nOne row per run: {}\n", path.display()),
         None => "\nOne row per run in a file: --csv compare.csv\n".to_owned(),
     };
-    output::print(&format!("{}{files}", anabranch_report::comparison(&header, &summary)))
+    let why = why.map_or(String::new(), |why| hang("", &format!("Why: {why}"), WIDTH));
+    output::print(&format!("{}{why}{files}", anabranch_report::comparison(&header, &summary)))
 }
+
+/// Runs the best scheduler again under the judge, where it is worse than one path or leaves a path unused, and returns
+/// what its time went to.
+fn unpaid(scenario: &Scenario, summary: &Summary, seed: u64, repeat: usize) -> Option<Result<String, Failure>> {
+    let best = summary.ranking.first().filter(|best| best.censored_runs == 0)?;
+    let sign = if summary.unit == "s" { 1.0 } else { -1.0 };
+    let lag = summary.best_single_path.as_ref().and_then(|single| single.best_to_it);
+    let is_worse = lag.is_some_and(|it| sign * it.mean > it.half.unwrap_or(0.0));
+    let is_idle = best.shares.len() > 1 && best.shares.contains(&0.0);
+    if !is_worse && !is_idle {
+        return None;
+    }
+    let ask = || -> Result<String, Failure> {
+        let scenario = scenario.with_scheduler(&best.scheduler)?;
+        let none = Alternatives { run: Vec::new(), left_out: Vec::new() };
+        let inquiry = Inquiry::new(&scenario, none, seed, repeat.min(WATCHED));
+        // Without counterfactuals nothing is loaded.
+        let answer = inquiry.run(1, &|_| Ok(scenario.clone()), &|| {})?;
+        Ok(answer.sentence)
+    };
+    Some(ask())
+}
+
+/// Repetitions that the judge watches.
+const WATCHED: usize = 3;
+/// Longer lines are broken, as in the rest of the text.
+const WIDTH: usize = 120;
 
 /// Runs every scheduler against every other over the shipped scenarios.
 pub fn pairwise(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Failure> {

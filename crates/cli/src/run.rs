@@ -75,7 +75,8 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
         output::write(path, events(&runs).as_bytes())?;
     }
     if args.common.json {
-        let json = anabranch_report::json(&header, None, &rows).map_err(|error| Failure::writing("JSON", error))?;
+        let json =
+            anabranch_report::json(&header, None, &rows, None).map_err(|error| Failure::writing("JSON", error))?;
         return output::print(&format!("{json}\n"));
     }
     output::print(&anabranch_report::runs(&header, scenario.measure, &runs))

@@ -33,7 +33,7 @@ pub struct SchemaArgs {
 type Made = fn(&Format) -> Value;
 
 /// The formats, each with the type that is printed, or those of the first and the other lines.
-static SCHEMAS: [(&Format, Made); 26] = [
+static SCHEMAS: [(&Format, Made); 27] = [
     (&format::RUNS, runs),
     (&format::COMPARISON, comparison),
     (&format::PAIRWISE, document::<Standings>),
@@ -57,6 +57,7 @@ static SCHEMAS: [(&Format, Made); 26] = [
     (&format::SERVICE, built::<serve::Served>),
     (&format::TRANSFER, built::<fetch::Transfer<'_>>),
     (&format::PACKET_EVENTS, lines::<RunHead, PacketEvent>),
+    (&format::WHY_LIVE, lines::<NoContents, anabranch_why::LiveAnswer>),
     (&format::CONNECTION_EVENTS, lines::<NoContents, ConnectionEvent>),
     (&format::KERNEL_ACKS, lines::<NoContents, anabranch_kernel::acks::Round>),
     (&format::PROXY_LOG, lines::<NoContents, proxy::LogLine>),
@@ -87,7 +88,7 @@ const COMPARED: [&str; 2] = ["schedulers", "summary"];
 fn runs(format: &Format) -> Value {
     let mut schema = document::<Results<'_>>(format);
     if let Some(properties) = schema["properties"].as_object_mut() {
-        properties.retain(|name, _| !COMPARED.contains(&name.as_str()));
+        properties.retain(|name, _| name != "why" && !COMPARED.contains(&name.as_str()));
     }
     schema
 }

@@ -11,7 +11,7 @@ use crate::completion::Names;
 use crate::failure::{Failure, TESTBED_FAILED};
 use crate::output;
 use crate::result_file::ResultFile;
-use anabranch_host::emulator::{CaptureOptions, Options as EmulatorOptions};
+use anabranch_host::emulator::{CaptureOptions, CaptureReport, Options as EmulatorOptions};
 use anabranch_host::testbed::{
     Backend, KernelCounters, NOTIFY_SOCKET, Program, ProgramError, Readied, Readiness, Testbed, TestbedError,
     TestbedOptions, exit_code, show_hosts, signal,
@@ -21,6 +21,7 @@ use anabranch_lab::format::TESTBED;
 use anabranch_policy::Catalogue;
 use anabranch_scenario::Scenario;
 use anabranch_units::quantity;
+use anabranch_why::CaptureInquiry;
 use clap::{Args as ClapArgs, ValueEnum};
 use report::{About, Ending};
 use std::ffi::OsString;
@@ -269,6 +270,7 @@ fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (F
         shortcomings: &shortcomings,
         not_applied: &not_applied,
         kernels,
+        why: result.capture.as_ref().and_then(why),
     };
     // Fails if standard error is closed; the command's status matters more.
     let _ = io::stderr().lock().write_all(report::text(&about, &ending, &result).as_bytes());
@@ -279,6 +281,19 @@ fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (F
     inside.end_all();
     Ok(code)
 }
+
+/// Judges the captures of a run, as long as they are not too long to be read by the way. Says nothing of a transfer that
+/// was as fast as its best path alone.
+fn why(capture: &CaptureReport) -> Option<String> {
+    if capture.failure.is_some() || capture.packets > MOST_JUDGED {
+        return None;
+    }
+    let answer = CaptureInquiry::read(&capture.files).answer(None);
+    answer.falls_short().then_some(answer.sentence)
+}
+
+/// Packets that are read in a few seconds.
+const MOST_JUDGED: u64 = 1 << 20;
 
 /// Forwards signals until the receiver goes.
 fn listen(inside: &Inside, happenings: Sender<Happening>) -> io::Result<()> {

@@ -1,11 +1,16 @@
-//! `anabranch why`: where the time of a run goes, and what would have helped; or where that of a capture went.
+//! `anabranch why`: where the time of a run goes, and what would have helped; or where that of a capture went, or goes
+//! in a live connection.
+
+mod follow;
 
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
+use crate::wire_options::span;
 use anabranch_lab::format::{WHY, WHY_CAPTURE};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Scenario, split_policies};
+use anabranch_units::Duration;
 use anabranch_why::{Alternatives, Answer, CaptureInquiry, Inquiry, Others};
 use clap::Args as ClapArgs;
 use std::fs::File;
@@ -22,15 +27,29 @@ use std::sync::Arc;
   anabranch why path-failure --schedulers late,ecf:beta=0.5 --json
   anabranch why capture.pcapng                        of a capture, from its packets alone
   anabranch why client.pcapng server.pcapng           the same, captured at both ends
+  sudo anabranch why --follow                         of live connections of this host's kernel, second by second
+  sudo anabranch why --follow 10.0.0.1:443            of one, by the address and port of either end
+  sudo anabranch why --follow $(pidof curl) --json    of those of a process, one JSON object per interval
 
 One sentence first. Then the time of the longest transfer of the first repetition as a bar, one for the connection and
 one for each path; the time of all transfers by limit; and what each change would have given. docs/why.md says what each
 limit means.")]
 pub struct WhyArgs {
     /// A scenario file, or the name of a shipped scenario, or of a drawn one, drawn/SEED/NUMBER (`anabranch rank`); or
-    /// captures of one connection in pcap or pcapng, from one end or both.
-    #[arg(required = true, value_name = "SCENARIO|CAPTURE", add = Names::or_file(crate::args::What::Scenarios))]
+    /// captures of one connection in pcap or pcapng, from one end or both. With --follow: processes by their numbers,
+    /// or ADDRESS:PORT of either end.
+    #[arg(required_unless_present = "follow", value_name = "SCENARIO|CAPTURE|CONNECTION", add = Names::or_file(crate::args::What::Scenarios))]
     pub scenario: Vec<String>,
+    /// Follow live TCP and MPTCP connections of this host's kernel until they end, or Ctrl-C; without a process or an
+    /// address, all. What belongs to which MPTCP connection is seen with CAP_NET_ADMIN only.
+    #[arg(long, conflicts_with_all = OF_RUNS, conflicts_with = "connection")]
+    pub follow: bool,
+    /// With --follow: answer this often.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    pub interval: Duration,
+    /// With --follow: end after this time.
+    #[arg(long, value_name = "TIME", value_parser = span, requires = "follow")]
+    pub max_time: Option<Duration>,
     /// Of a capture: judge this connection; unless given, the one with most data.
     #[arg(long, value_name = "N", conflicts_with_all = OF_RUNS)]
     pub connection: Option<usize>,
@@ -65,10 +84,22 @@ const REPETITIONS: u32 = 10;
 /// Answers for captures or for a scenario.
 pub fn why(catalogue: &Arc<Catalogue>, args: &WhyArgs) -> Result<(), Failure> {
     match args.scenario.as_slice() {
+        _ if args.follow => follow::follow(args),
         [one] if !is_capture(one) && args.connection.is_none() => of_scenario(catalogue, one, args),
         files => of_capture(files, args),
     }
 }
+
+/// Reads the time between two answers.
+fn interval(text: &str) -> Result<Duration, String> {
+    match span(text)? {
+        span if span < SHORTEST_INTERVAL => Err("accepted: 100ms or more".to_owned()),
+        span => Ok(span),
+    }
+}
+
+/// Less would be mostly the time that looking takes.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Returns true if a file is a capture by its name, or begins like one.
 fn is_capture(name: &str) -> bool {

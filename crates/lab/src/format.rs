@@ -47,7 +47,7 @@ pub static FORMATS: [&Format; 22] = [
 ];
 
 /// Formats of lines: events and logs, one JSON object on each line.
-pub static LINES: [&Format; 4] = [&PACKET_EVENTS, &CONNECTION_EVENTS, &KERNEL_ACKS, &PROXY_LOG];
+pub static LINES: [&Format; 5] = [&PACKET_EVENTS, &WHY_LIVE, &CONNECTION_EVENTS, &KERNEL_ACKS, &PROXY_LOG];
 
 const fn format(name: &'static str, version: u32, written_by: &'static str, about: &'static str) -> Format {
     Format { name, version, about, written_by }
@@ -107,6 +107,9 @@ pub static SERVICE: Format = format("service", 1, "`serve --json`", "what was se
 pub static TRANSFER: Format = format("transfer", 1, "`fetch --json`", "a download or an upload");
 /// Events of packets in simulated runs.
 pub static PACKET_EVENTS: Format = format("packet-events", 1, "`run --events`", "events of every packet of a run");
+/// Limits of live connections.
+pub static WHY_LIVE: Format =
+    format("why-live", 1, "`why --follow --json`", "the time of live connections by limit, one interval on each line");
 /// Events of connections on the wire.
 pub static CONNECTION_EVENTS: Format =
     format("connection-events", 1, "`serve --events` and `fetch --events`", "events of connections and subflows");

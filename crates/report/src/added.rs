@@ -51,7 +51,7 @@ fn rows_have_it_as_csv_parquet_and_json() {
     let parquet = sheet.parquet().expect("it is written");
     assert!(parquet.windows(11).any(|bytes| bytes == b"dummy_bytes"));
     let document: serde_json::Value =
-        serde_json::from_str(&json(&header, None, &rows).expect("it is written")).expect("it is JSON");
+        serde_json::from_str(&json(&header, None, &rows, None).expect("it is written")).expect("it is JSON");
     assert_eq!(document["runs"][0]["dummy_bytes"], 5);
 }
 

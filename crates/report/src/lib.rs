@@ -27,6 +27,7 @@ mod sweep;
 mod table;
 mod why;
 mod why_capture;
+mod why_live;
 mod wrap;
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -45,4 +46,5 @@ pub use sweep::{Rows, sweep};
 pub use table::{Align, Table};
 pub use why::why;
 pub use why_capture::why_capture;
+pub use why_live::why_live;
 pub use wrap::{hang, wrap};

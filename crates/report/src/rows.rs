@@ -162,12 +162,18 @@ pub fn run_rows<'a>(header: &'a Header, runs: &'a [Run]) -> Vec<Row<'a>> {
     runs.iter().map(|run| Row { kind: "scheduler", name, policies, measured: &run.measured }).collect()
 }
 
-/// Header, summary if there is one, and rows as JSON.
-pub fn json(header: &Header, summary: Option<&Summary>, rows: &[Row<'_>]) -> Result<String, serde_json::Error> {
+/// Header, summary if there is one, rows, and why multipath does not pay, as JSON.
+pub fn json(
+    header: &Header,
+    summary: Option<&Summary>,
+    rows: &[Row<'_>],
+    why: Option<&str>,
+) -> Result<String, serde_json::Error> {
     let format = if summary.is_some() { &COMPARISON } else { &RUNS };
     serde_json::to_string_pretty(&format.document(Results {
         header,
         summary,
+        why,
         runs: rows.iter().map(|row| Line::of(header, row)).collect(),
     }))
 }
@@ -179,6 +185,9 @@ pub struct Results<'a> {
     header: &'a Header,
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'a Summary>,
+    /// Why the best scheduler is no better than one path, or leaves a path unused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
     runs: Vec<Line<'a>>,
 }
 

@@ -35,6 +35,8 @@ pub struct TestbedRun<'a> {
     paths: Vec<PathRun<'a>>,
     links: Vec<LinkRun<'a>>,
     capture: Option<Capture<'a>>,
+    /// Why the captured transfer was slower than its best path; null if it was not, or was not captured.
+    why: Option<&'a str>,
     /// Keys of the scenario that no kernel supports.
     not_applied: &'a [String],
     /// Non-essential steps that failed.
@@ -133,7 +135,7 @@ impl JsonSchema for LinkStatistics {
 
 impl<'a> TestbedRun<'a> {
     /// The result of a run.
-    pub fn of(about: &About<'a>, ending: &Ending, report: &'a EmulatorReport) -> Self {
+    pub fn of(about: &'a About<'a>, ending: &Ending, report: &'a EmulatorReport) -> Self {
         let faults = match &report.validity {
             Validity::Valid => &[][..],
             Validity::Invalid(faults) => faults,
@@ -157,6 +159,7 @@ impl<'a> TestbedRun<'a> {
             paths: about.layout.paths.iter().zip(&report.paths).map(|(at, path)| PathRun::of(at, path)).collect(),
             links: report.links.iter().map(LinkRun::of).collect(),
             capture: report.capture.as_ref().map(Capture::of),
+            why: about.why.as_deref(),
             not_applied: about.not_applied,
             shortcomings: about.shortcomings,
             remarks: remarks(about, report),

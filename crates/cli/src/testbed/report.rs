@@ -27,6 +27,8 @@ pub struct About<'a> {
     pub not_applied: &'a [String],
     /// Counters of the client's kernel and of the server's.
     pub kernels: [KernelCounters; 2],
+    /// Why the transfer was slower than its best path, if it was captured.
+    pub why: Option<String>,
 }
 
 /// End of the command.
@@ -110,6 +112,9 @@ pub fn text(about: &About<'_>, ending: &Ending, report: &EmulatorReport) -> Stri
     }
     if let Some(capture) = &report.capture {
         text += &hang("  captures: ", &captures(capture), WIDTH);
+    }
+    if let Some(why) = &about.why {
+        text += &hang("  why: ", why, WIDTH);
     }
     for remark in remarks(about, report) {
         text += &hang("  note: ", &remark, WIDTH);

@@ -63,8 +63,9 @@ fn faults(connection: &LiveConnection, now: &Look) -> Vec<String> {
 }
 
 fn main(connection: &LiveConnection, length: u64) -> Vec<String> {
-    if connection.sent + connection.received == 0 && connection.shares.iter().all(|it| it.limit != Some(Limit::Timeout))
-    {
+    let is_still = connection.sent + connection.received == 0;
+    let idle = |it: &LiveShare| matches!(it.limit, None | Some(Limit::ApplicationSends));
+    if is_still && connection.shares.first().is_none_or(idle) {
         return vec!["No data moved.".to_owned()];
     }
     let Some(main) = connection.shares.first() else {
@@ -93,7 +94,10 @@ fn clause(connection: &LiveConnection, share: &LiveShare, length: u64) -> (Strin
         Some(Limit::PeerWindow) => {
             let window = connection.subflows.iter().map(|it| it.window).max().unwrap_or(0);
             (
-                format!("the other host's window, of {} KiB, was used up", window >> 10),
+                match window {
+                    0 => "the other host's window was closed".to_owned(),
+                    window => format!("the other host's window, of {} KiB, was used up", window >> 10),
+                },
                 Some(
                     "Its application reads too slowly, or a larger receive buffer there would help: net.ipv4.tcp_rmem, \
                      SO_RCVBUF.",
