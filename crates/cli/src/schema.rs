@@ -83,7 +83,7 @@ pub fn schema(catalogue: &Catalogue, args: &SchemaArgs) -> Result<(), Failure> {
 }
 
 /// Fields of [`Results`] that comparisons have and runs do not.
-const COMPARED: [&str; 2] = ["schedulers", "summary"];
+const COMPARED: [&str; 3] = ["schedulers", "summary", "why"];
 
 fn runs(format: &Format) -> Value {
     let mut schema = document::<Results<'_>>(format);

@@ -402,7 +402,7 @@ fn however_it_ends_borrowed_addresses_are_given_back() {
     }
     let mut proxy = hosts.proxy(&hosts.client, &[&arguments[..], &["--tun", "other"]].concat());
     proxy.signal("-HUP");
-    proxy.wait_for("settings read again");
+    proxy.wait_for("settings reloaded");
     let second = hosts.client.command(
         env!("CARGO_BIN_EXE_anabranch"),
         &["proxy", "--socks", "127.0.0.1:1081", "--via", "10.77.1.2", "--inner", "198.18.152.0"],

@@ -247,7 +247,7 @@ fn what_is_refused_says_why_and_what_would_be_right() {
         (&["fetch", "https://h/x"], 2, "not supported"),
         (&["fetch", "http://h/x", "--from", "10.78.1.2", "--range", "5"], 2, "one range of bytes"),
         (&["fetch", "http://h/", "--from", "10.78.1.2", "--json", "-o", "-"], 2, "standard output can hold one"),
-        (&["fetch", "http://h/%20", "--from", "10.78.1.2"], 2, "gives the file no name"),
+        (&["fetch", "http://h/%20", "--from", "10.78.1.2"], 2, "ends in no name for the file"),
         (&["fetch", "http://[fd78::1]/x", "--from", "10.78.1.2"], 3, "only IPv6 addresses"),
     ] {
         let output = anabranch(arguments).env_remove("ANABRANCH_HOST").output().unwrap();

@@ -5,7 +5,7 @@
 //! what it can tell; the words are made here.
 
 use crate::FallbackReason;
-use crate::stats::{ConnectionStats, SubflowStats};
+use crate::{ConnectionStats, SubflowStats};
 use std::collections::BTreeMap;
 
 /// Use of multipath in one transfer or run.

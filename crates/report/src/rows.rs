@@ -173,7 +173,7 @@ pub fn json(
     serde_json::to_string_pretty(&format.document(Results {
         header,
         summary,
-        why,
+        why: summary.is_some().then_some(why),
         runs: rows.iter().map(|row| Line::of(header, row)).collect(),
     }))
 }
@@ -185,9 +185,9 @@ pub struct Results<'a> {
     header: &'a Header,
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'a Summary>,
-    /// Why the best scheduler is no better than one path, or leaves a path unused.
+    /// Why the best scheduler is no better than one path, or leaves a path unused; null if it does neither.
     #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<&'a str>,
+    why: Option<Option<&'a str>>,
     runs: Vec<Line<'a>>,
 }
 

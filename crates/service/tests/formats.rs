@@ -17,7 +17,7 @@ Look up here the formats of JSON with their versions, and the names in JSON, Pro
 and meanings.
 
 Formats are written down once, in `crates/lab/src/format.rs`; names that programs read beside the fields of
-`crates/engine/src/stats.rs`, `event.rs` there and `crates/net/src/stats.rs`, and in the `name()` of each enumeration.
+`crates/engine/src/statistics/stats.rs`, `counters.rs` there and `crates/net/src/stats.rs`, and in the `name()` of each enumeration.
 This file is made from them (`BLESS=1 cargo test -p anabranch-service --test formats`).
 
 ## Documents

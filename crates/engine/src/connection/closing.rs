@@ -4,7 +4,7 @@ use super::paths::PathManager;
 use super::slots::Slot;
 use super::timers::Timers;
 use super::{Connection, Life, Mode, Role};
-use crate::config::FastClose;
+use crate::FastClose;
 use crate::recovery::FIN;
 use crate::shared::{Route, Shared};
 use crate::subflow::{State, Subflow};

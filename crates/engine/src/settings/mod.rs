@@ -5,10 +5,14 @@
 //! options of `anabranch serve`, `fetch` and `proxy`, the kernel's settings on a testbed and docs/settings.md follow
 //! from the field.
 
-pub(crate) mod declare;
-pub(crate) mod words;
+mod config;
+mod declare;
+mod profile;
+mod words;
 
-use crate::Config;
+pub use config::{Config, Factory, FastClose, Keepalive, LocalAddress, Policies, Switch};
+pub use profile::{Profile, ReceiveTuning};
+
 use anabranch_units::{Bytes, Duration, quantity};
 use std::fmt;
 use std::ops::RangeInclusive;

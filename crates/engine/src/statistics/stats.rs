@@ -1,7 +1,7 @@
 //! Statistics of a connection and its subflows.
 
+use super::OVERRULED;
 use crate::FallbackReason;
-use crate::statistics::OVERRULED;
 use anabranch_units::{Bytes, Duration, Instant, SubflowId, statistics};
 use std::net::SocketAddr;
 

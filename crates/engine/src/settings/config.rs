@@ -1,11 +1,10 @@
 //! Configuration of an endpoint.
 
+use super::declare::settings;
+use super::words::FAST_CLOSE;
+use super::{ANY, Kernel, MANY, Profile};
+use crate::ConfigError;
 use crate::limits::{MAX_BUFFER, MAX_SUBFLOWS};
-use crate::settings::Kernel;
-use crate::settings::declare::settings;
-use crate::settings::words::FAST_CLOSE;
-use crate::settings::{ANY, MANY};
-use crate::{ConfigError, Profile};
 use anabranch_policy::ack_path::AckPath;
 use anabranch_policy::congestion::CongestionControl;
 use anabranch_policy::first_path::FirstPath;

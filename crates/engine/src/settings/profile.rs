@@ -1,11 +1,9 @@
 //! Fidelity profiles: how the TCP of a host behaves, after kernels and simulators of different years.
 
-use crate::Config;
+use super::declare::settings;
+use super::words::{self, HYSTART, LOSS_RESPONSE, RECEIVE_TUNING};
+use super::{ANY, Config, Kernel};
 use crate::rtt::RtoRule;
-use crate::settings::ANY;
-use crate::settings::Kernel;
-use crate::settings::declare::settings;
-use crate::settings::words::{self, HYSTART, LOSS_RESPONSE, RECEIVE_TUNING};
 use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_units::{Bytes, Duration};
 use std::net::IpAddr;

@@ -4,7 +4,13 @@
 //! description beside it, and the line that counts. All outputs follow from the field: JSON, CSV, Parquet, tables,
 //! Prometheus, the checks of scripts, the metrics of studies.
 
-use crate::{ConnectionStats, Counters, Ended, FallbackReason, Overruled, SubflowStats};
+mod counters;
+mod stats;
+
+pub use counters::Counters;
+pub use stats::{Blocked, ConnectionStats, Ended, Load, Misconduct, Overruled, SubflowCounts, SubflowStats};
+
+use crate::FallbackReason;
 use anabranch_units::statistic::{Access, Change, Shown, Statistic, Value};
 use anabranch_wire::ResetReason;
 use std::borrow::Cow;
