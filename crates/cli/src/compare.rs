@@ -78,6 +78,7 @@ pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Fai
 
     let rows = comparison_rows(&comparison);
     let summary = comparison.summary();
+    // Only now: the best scheduler is known, and its runs are made again under the judge.
     let why = summary.as_ref().and_then(|summary| unpaid(&scenario, summary, seed, repeat));
     let why = why.transpose()?;
     if let Some(path) = &args.common.csv {

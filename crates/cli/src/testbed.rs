@@ -282,8 +282,8 @@ fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (F
     Ok(code)
 }
 
-/// Judges the captures of a run, as long as they are not too long to be read by the way. Says nothing of a transfer that
-/// was as fast as its best path alone.
+/// Judges the captures of a run, as long as they are not too long to be read by the way. Says nothing of a transfer
+/// that was as fast as its best path alone.
 fn why(capture: &CaptureReport) -> Option<String> {
     if capture.failure.is_some() || capture.packets > MOST_JUDGED {
         return None;

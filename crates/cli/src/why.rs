@@ -38,7 +38,10 @@ pub struct WhyArgs {
     /// A scenario file, or the name of a shipped scenario, or of a drawn one, drawn/SEED/NUMBER (`anabranch rank`); or
     /// captures of one connection in pcap or pcapng, from one end or both. With --follow: processes by their numbers,
     /// or ADDRESS:PORT of either end.
-    #[arg(required_unless_present = "follow", value_name = "SCENARIO|CAPTURE|CONNECTION", add = Names::or_file(crate::args::What::Scenarios))]
+    #[arg(
+        required_unless_present = "follow", value_name = "SCENARIO|CAPTURE|CONNECTION",
+        add = Names::or_file(crate::args::What::Scenarios)
+    )]
     pub scenario: Vec<String>,
     /// Follow live TCP and MPTCP connections of this host's kernel until they end, or Ctrl-C; without a process or an
     /// address, all. What belongs to which MPTCP connection is seen with CAP_NET_ADMIN only.

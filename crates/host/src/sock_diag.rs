@@ -43,8 +43,8 @@ impl SockDiag {
             while let Some((kind, flags, payload, after)) = split(rest) {
                 rest = after;
                 match kind {
-                    DONE => return Ok(payloads),
-                    ERROR => {
+                    // The end of an answer has a code as well: that of a request that cannot be answered.
+                    DONE | ERROR => {
                         let code = payload.get(..4).and_then(|it| it.try_into().ok()).map_or(0, i32::from_ne_bytes);
                         return match code {
                             0 => Ok(payloads),

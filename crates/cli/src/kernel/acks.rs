@@ -23,9 +23,9 @@ use std::sync::atomic::AtomicBool;
   sudo anabranch kernel acks --path … --path … --policy fixed:path=10.0.1.1
   sudo anabranch kernel acks --path … --path … --policy probed:tau=100,lambda=5 --json
 
-Both hosts name the same paths in the same order, each with its own address first. ACKs of MPTCP connections that begin \
-afterwards travel on the path with the shortest round trip, with its addresses and their own ports; the other host puts \
-the addresses back. NAT between the hosts, and firewalls that follow connections, let no such ACKs pass: then they \
+Both hosts name the same paths in the same order, each with its own address first. ACKs of MPTCP connections that \
+begin afterwards travel on the path with the shortest round trip, with its addresses and their own ports; the other \
+host puts the addresses back. NAT between the hosts, and firewalls that follow connections, let no such ACKs pass: then they \
 return to their own paths, as they do within three rounds of probes after either command ends. See docs/kernel.md.")]
 pub struct AcksArgs {
     /// A path: our address, that of the other host, and the device if the route does not tell it. Give two to eight.
@@ -114,8 +114,8 @@ fn with_device(ends: &Ends) -> Result<PathSpec, Failure> {
     let device = match &ends.device {
         Some(device) => device.clone(),
         None => {
-            let help = "our address comes first, --path LOCAL,REMOTE; `ip route get REMOTE from LOCAL` tells the device, \
-                        which can be given as well: --path LOCAL,REMOTE,DEVICE";
+            let help = "our address comes first, --path LOCAL,REMOTE; `ip route get REMOTE from LOCAL` tells the \
+                        device, which can be given as well: --path LOCAL,REMOTE,DEVICE";
             let found = interface_between(local, remote);
             let found = found.map_err(|error| Failure::Refused(miette::miette!(help = help, "{error}")))?;
             found.ok_or_else(|| Failure::Refused(miette::miette!(help = help, "{remote} is this host itself")))?
@@ -124,7 +124,7 @@ fn with_device(ends: &Ends) -> Result<PathSpec, Failure> {
     Ok(PathSpec { local, remote, device })
 }
 
-/// What was printed last.
+/// State that was printed last.
 #[derive(Default)]
 struct Said {
     state: Option<(Peer, Vec<(bool, usize)>)>,

@@ -285,8 +285,8 @@ impl Connection {
         }
     }
 
-    /// Closes a subflow alone (RFC 8684 §3.3.3): what it carried is sent elsewhere, and it stays until both FINs
-    /// have come through, ours repeated like data.
+    /// Closes a subflow alone (RFC 8684 §3.3.3): what it carried is sent elsewhere, and it stays until both FINs have
+    /// come through, ours repeated like data.
     pub(super) fn leave_subflow(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
         let subflow = &mut self.subflows[slot];
         if subflow.tx.fin_sent || subflow.state != State::Established {

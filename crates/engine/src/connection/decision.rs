@@ -101,7 +101,7 @@ impl Sender {
         }
     }
 
-    /// Nothing is to be sent, so that no policy is asked: gives back the memory of what they are shown.
+    /// Gives back the memory of what policies are shown: nothing is to be sent, so that none is asked.
     #[inline]
     pub(super) fn forget_views(&mut self) {
         if self.views.capacity() > 0 {

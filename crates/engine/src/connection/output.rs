@@ -348,8 +348,7 @@ impl Connection {
         Obstacle::ReceiveWindow
     }
 
-    /// Sends the next segment of new data, `skip` bytes into the unsent, on a subflow, unless it is better to
-    /// wait.
+    /// Sends the next segment of new data, `skip` bytes into the unsent, on a subflow, unless it is better to wait.
     fn send_new(
         &mut self,
         now: Instant,

@@ -16,7 +16,7 @@ use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is known of the other host.
+/// Knowledge of the other host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Peer {
@@ -34,7 +34,7 @@ pub enum Peer {
 pub struct Round {
     /// Time since the beginning \[s\].
     pub time: f64,
-    /// What is known of the other host.
+    /// Knowledge of the other host.
     pub peer: Peer,
     /// The paths, in their order.
     pub paths: Vec<PathRound>,

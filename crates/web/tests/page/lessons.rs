@@ -62,7 +62,7 @@ fn every_change_runs() {
         };
         assert!(lesson.changes.len() >= 2 && !lesson.claims.is_empty(), "{name} has nothing to change or to claim");
         for set in values(&lesson) {
-            for series in play(name, &[set.clone()]).iter().flatten() {
+            for series in play(name, std::slice::from_ref(&set)).iter().flatten() {
                 assert_eq!(series.len(), lesson.systems.len(), "{name} {set}: {series:?}");
             }
         }

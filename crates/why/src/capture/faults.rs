@@ -254,8 +254,8 @@ impl Group<'_> {
                 fault(
                     FaultKind::JoinIncomplete,
                     format!(
-                        "its join was not completed{times}: the SYN/ACK or the third ACK is dropped, by rp_filter, by a \
-                         firewall or for want of a route"
+                        "its join was not completed{times}: the SYN/ACK or the third ACK is dropped, by rp_filter, by \
+                         a firewall or for want of a route"
                     ),
                     Some("Check the route back to this address, and rp_filter."),
                 )

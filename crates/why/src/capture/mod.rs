@@ -421,8 +421,8 @@ fn measured(painted: &Painted<'_>, name: &str, path: usize, side: usize, traffic
     }
 }
 
-/// Data packets that closed a hole which had been open for most of a round trip; and those of them right before which
-/// a packet arrived that had not waited long.
+/// Data packets that closed a hole which had been open for most of a round trip; and those of them right before which a
+/// packet arrived that had not waited long.
 fn repaired(flow: &FlowPicture, side: usize) -> (u64, u64) {
     let data = flow.packets[side].iter().filter(|it| it.length > 0 && it.arrived != NEVER);
     let mut in_order: Vec<&Packet> = data.collect();

@@ -42,8 +42,8 @@ fn faults(connection: &LiveConnection, now: &Look) -> Vec<String> {
         ));
     } else if now.subflows.len() == 1 {
         faults.push(format!(
-            "Only {} carried data: there is no further subflow. Check `ip mptcp endpoint` and `ip mptcp limits` on both \
-             hosts, and routes and firewalls for the other addresses.",
+            "Only {} carried data: there is no further subflow. Check `ip mptcp endpoint` and `ip mptcp limits` on \
+             both hosts, and routes and firewalls for the other addresses.",
             only()
         ));
     }

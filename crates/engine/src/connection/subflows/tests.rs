@@ -134,7 +134,8 @@ proptest! {
             }
             prop_assert!(subflows.slots().eq(model.iter().map(|(slot, _)| *slot)));
             prop_assert!(subflows.iter().map(|subflow| subflow.id).eq(model.iter().map(|(_, id)| *id)));
-            prop_assert_eq!((subflows.len(), subflows.first_slot()), (model.len(), model.first().map(|(slot, _)| *slot)));
+            let first = model.first().map(|(slot, _)| *slot);
+            prop_assert_eq!((subflows.len(), subflows.first_slot()), (model.len(), first));
             for (rank, (slot, id)) in model.iter().enumerate() {
                 prop_assert_eq!((subflows[*slot].id, subflows.slot(*id)), (*id, Some(*slot)));
                 prop_assert_eq!(subflows.rank(subflows.there(), slot.place()), rank);
