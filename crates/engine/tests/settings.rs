@@ -13,13 +13,13 @@ const HEAD: &str = "# Settings of a host
 
 Look up a setting of a host here: its meaning, what it accepts, and its names in scenarios, scripts and Linux. This
 file is made from `crates/engine/src/settings/config.rs` and `profile.rs` (`BLESS=1 cargo test -p anabranch-engine
---test settings`). A scenario has them in `[host]` (both hosts), `[client]` or `[server]`, beside `profile`, the policies
-([`policies.md`](policies.md)), `receive-buffer` and `addresses`; `--set host.KEY=VALUE` overrides one. A script has
-them in its `host` statement ([`scripts.md`](scripts.md)), with `on` and `off` for true and false and numbers of bytes
-for sizes. `anabranch serve`, `fetch` and `proxy` have an option for each, called like the key, or like the name in
-scripts with hyphens. A testbed sets the kernel's counterpart ([`testbed.md`](testbed.md)). The defaults are those of
-the profile `anabranch`; [`stacks.md`](stacks.md) has the other profiles. Scripts begin from the profile `linux`
-without `tsq`, `delayed-ack`, `tlp` and `timestamps`, and without `announce` and `rejoin`.
+--test settings`). A scenario has them in `[host]` (both hosts), `[client]` or `[server]`, beside `profile`, the
+policies ([`policies.md`](policies.md)), `receive-buffer` and `addresses`; `--set host.KEY=VALUE` overrides one. A
+script has them in its `host` statement ([`scripts.md`](scripts.md)), with `on` and `off` for true and false and
+numbers of bytes for sizes. `anabranch serve`, `fetch` and `proxy` have an option for each, called like the key, or
+like the name in scripts with hyphens. A testbed sets the kernel's counterpart ([`testbed.md`](testbed.md)). The
+defaults are those of the profile `anabranch`; [`stacks.md`](stacks.md) has the other profiles. Scripts begin from the
+profile `linux` without `tsq`, `delayed-ack`, `tlp` and `timestamps`, and without `announce` and `rejoin`.
 
 | key | meaning | accepted | default | in scripts | kernel |
 |---|---|---|---|---|---|

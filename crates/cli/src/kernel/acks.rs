@@ -25,8 +25,9 @@ use std::sync::atomic::AtomicBool;
 
 Both hosts name the same paths in the same order, each with its own address first. ACKs of MPTCP connections that \
 begin afterwards travel on the path with the shortest round trip, with its addresses and their own ports; the other \
-host puts the addresses back. NAT between the hosts, and firewalls that follow connections, let no such ACKs pass: then they \
-return to their own paths, as they do within three rounds of probes after either command ends. See docs/kernel.md.")]
+host puts the addresses back. NAT between the hosts, and firewalls that follow connections, let no such ACKs pass: \
+then they return to their own paths, as they do within three rounds of probes after either command ends. See \
+docs/kernel.md.")]
 pub struct AcksArgs {
     /// A path: our address, that of the other host, and the device if the route does not tell it. Give two to eight.
     #[arg(long = "path", value_name = "LOCAL,REMOTE[,DEVICE]", required = true, value_parser = path)]

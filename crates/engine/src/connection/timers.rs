@@ -442,8 +442,8 @@ impl Connection {
 
     /// Repeats the DATA_FIN on a subflow. After earlier unanswered ones it also probes whether the peer is alive, since
     /// an ACK whose options are lost on the way needs no answer. If the peer answers but the DATA_FIN repeatedly has no
-    /// effect, the subflow's FIN replaces it: without options it ends a stream of plain TCP, to which the peer
-    /// falls back (RFC 8684 §3.7). With all data DATA_ACKed the two may be combined (§3.3.3).
+    /// effect, the subflow's FIN replaces it: without options it ends a stream of plain TCP, to which the peer falls
+    /// back (RFC 8684 §3.7). With all data DATA_ACKed the two may be combined (§3.3.3).
     fn repeat_data_fin(&mut self, now: Instant, slot: Slot, fin: u64, shared: &mut Shared) {
         let asked = self.timers.data_backoff > FINS_BEFORE_ASKING + 1;
         let subflow = &mut self.subflows[slot];
