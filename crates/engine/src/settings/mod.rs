@@ -1,9 +1,9 @@
 //! The settings of an endpoint, each described once.
 //!
-//! A new setting is a field of [`Config`] or [`Profile`](crate::Profile), where meaning, name, accepted values and
-//! default stand together. Keys of scenario files and of `--set`, their JSON schema, the `host` statement of scripts,
-//! options of `anabranch serve`, `fetch` and `proxy`, the kernel's settings on a testbed and docs/settings.md follow
-//! from the field.
+//! A new setting is a field of [`Config`] or [`Profile`], where meaning, name, accepted values and default stand
+//! together. Keys of scenario files and of `--set`, their JSON schema, the `host` statement of scripts, options of
+//! `anabranch serve`, `fetch` and `proxy`, the kernel's settings on a testbed and docs/settings.md follow from the
+//! field.
 
 mod config;
 mod declare;
@@ -126,8 +126,8 @@ pub struct SettingError {
     pub accepted: String,
 }
 
-/// All settings but policies, which [`Policies`](crate::Policies) and their registries describe, and addresses; in the
-/// order in which they are applied.
+/// All settings but policies, which [`Policies`] and their registries describe, and addresses; in the order in which
+/// they are applied.
 pub const SETTINGS: &[Setting] = Config::SETTINGS;
 
 /// The largest number of a field with 32 bits: no limit.
