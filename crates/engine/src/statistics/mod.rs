@@ -1,8 +1,8 @@
 //! The statistics of an endpoint, its connections and their subflows, each described once.
 //!
-//! A new statistic is a field of [`ConnectionStats`], [`SubflowCounts`] or [`Counters`], with its description beside it,
-//! and the line that counts. All outputs follow from the field: JSON, CSV, Parquet, tables, Prometheus, the checks of
-//! scripts, the metrics of studies.
+//! A new statistic is a field of [`ConnectionStats`], [`SubflowCounts`] or [`Counters`], with its description beside
+//! it, and the line that counts. All outputs follow from the field: JSON, CSV, Parquet, tables, Prometheus, the checks
+//! of scripts, the metrics of studies.
 
 mod counters;
 mod stats;
