@@ -50,7 +50,8 @@ function single(wasm: string): Plugin {
         "default-src 'none'", `script-src 'wasm-unsafe-eval' ${hashes.join(" ")}`, "worker-src blob:", "style-src 'unsafe-inline'",
         "img-src data: blob:", "base-uri 'none'", "form-action 'none'",
       ].join("; ");
-      // A third smaller than by gzip. Compressed once more by a server, base64 costs nearly nothing; from disk it costs a third.
+      // A third smaller than by gzip. Where a server compresses it once more, base64 costs nearly nothing; from disk it costs
+// a third.
       const engine = execFileSync("xz", ["--format=lzma", "-9e", "--stdout", wasm], { maxBuffer: 1 << 28 }).toString("base64");
       const { size } = statSync(wasm);
       const licences = readFileSync(resolve(report, "vendor/LICENSES"), "utf8") + readFileSync(resolve(here, "node_modules/uplot/LICENSE"), "utf8");

@@ -39,7 +39,7 @@ const HEADER = /^\s*\[{1,2}\s*([^\]]*?)\s*\]{1,2}\s*(#.*)?$/;
 const parts = (header: string) => header.split(".").map((part) => part.trim().replace(/^"(.*)"$/, "$1")).filter(Boolean);
 const first = (text = "") => text.replaceAll("\n", " ");
 
-/// What may stand at the caret.
+/// Words that are accepted at the caret.
 export function complete(root: Schema, text: string, caret: number): Completions {
   const begin = text.lastIndexOf("\n", caret - 1) + 1;
   const line = text.slice(begin, caret);

@@ -7,7 +7,7 @@ export interface Lab {
   seed?: number;
   repeat?: number;
   schedulers?: string[];
-  /// What to do at once: `run`, `compare` or `why`.
+  /// Action that begins at once: `run`, `compare` or `why`.
   task?: string;
 }
 

@@ -9,7 +9,7 @@ const SPEEDS: [string, number][] = [["1/500", 1 / 500], ["1/100", 1 / 100], ["1/
 const LANE = 74;
 const STRIP = 66;
 
-/// What has arrived up to a time, as ranges of bytes in order.
+/// Ranges of bytes, in order, that have arrived up to a time.
 class Received {
   private next = 0;
   private time = -1;

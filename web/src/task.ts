@@ -14,7 +14,7 @@ export class Task {
   /// `heading`: stands over every answer in place of the name of what was done.
   constructor(private readonly heading?: string) {}
 
-  /// Does `work` and shows what it makes. A request that is under way is ended first: its answer is not wanted any more.
+  /// Does `work` and shows its result. A request that is under way is ended first: its answer is not wanted any more.
   async run(name: string, work: (progress: Progress) => Promise<HTMLElement>): Promise<void> {
     if (runs.busy) runs.cancel();
     this.place.setAttribute("aria-busy", "true");

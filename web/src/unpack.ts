@@ -1,4 +1,5 @@
-// LZMA, as `xz --format=lzma` writes it: the compiled simulator becomes a third smaller than by what browsers unpack themselves.
+// LZMA, as `xz --format=lzma` writes it: the compiled simulator becomes a third smaller than with the formats that
+// browsers unpack themselves.
 // After the LZMA specification of I. Pavlov (2015, in the public domain).
 
 const HALF = 1 << 10;

@@ -1,4 +1,4 @@
-// The simulator in a worker: requests come in as JSON, answers go out as JSON. Whoever wants it to stop ends the worker.
+// The simulator in a worker: requests come in as JSON, answers go out as JSON. Ending the worker stops it.
 
 interface Exports {
   memory: WebAssembly.Memory;

@@ -133,6 +133,11 @@ INLINE enum mptcp look(struct __sk_buff *skb, const struct packet *p)
 	return opaque(acknowledges) ? ACKNOWLEDGES : NONE;
 }
 
+INLINE int is_pure_ack(const struct packet *p)
+{
+	return !p->length && (p->flags & (ACK | OTHERS)) == ACK;
+}
+
 INLINE int is_same(const struct address *a, const struct address *b)
 {
 	return a->words[0] == b->words[0] && a->words[1] == b->words[1] && a->words[2] == b->words[2] &&
@@ -278,7 +283,7 @@ int leave(struct __sk_buff *skb)
 	flow->used = time;
 	if (p.flags & (FIN | RST))
 		flow->closed = 1;
-	if (p.length || (p.flags & OTHERS) || !(p.flags & ACK))
+	if (!is_pure_ack(&p))
 		return PASS;
 	choice = map_lookup(&choices, &number);
 	if (!choice || time >= choice->until || choice->path == number) {
@@ -352,7 +357,7 @@ int arrive(struct __sk_buff *skb)
 		count(REFUSED);
 		return DROP;
 	}
-	if (p.length || (p.flags & OTHERS) || !(p.flags & ACK))
+	if (!is_pure_ack(&p))
 		return PASS;
 	chosen = flow->path;
 	own = map_lookup(&paths, &chosen);

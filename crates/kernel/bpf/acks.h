@@ -96,7 +96,8 @@ enum counter { MOVED, KEPT, RESTORED, REFUSED, BARRED, COUNTERS };
 /*
  * The maps, which the loader makes: of a symbol only the name counts. `paths` and `choices` have a value for each path,
  * `flows` and `agreements` one for the ports of each subflow: the time until which the other host puts addresses back.
- * The programs alone write `flows` and `counters`, the loader alone the others.
+ * The programs alone write `flows` and `counters`, from which the loader
+ * takes flows that are over; it alone writes the others.
  */
 extern char paths, choices, flows, agreements, counters;
 

@@ -1,4 +1,5 @@
-// A figure in a page: legend that can be pressed, drawing, words beside the pointer, exports. The page has an element `tip`.
+// A figure in a page: legend that can be pressed, drawing, words beside the pointer, exports. The page has an element
+// `tip`.
 "use strict";
 
 const anabranchDrawing = (() => {

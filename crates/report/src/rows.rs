@@ -185,7 +185,7 @@ pub struct Results<'a> {
     header: &'a Header,
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'a Summary>,
-    /// Why the best scheduler is no better than one path, or leaves a path unused; null if it does neither.
+    /// Reason for which the best scheduler is no better than one path or leaves a path unused; null if it does neither.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<Option<&'a str>>,
     runs: Vec<Line<'a>>,

@@ -1,4 +1,4 @@
-//! Why live connections are as slow as they are, for a terminal: a sentence and a table of subflows for each.
+//! Causes of the slowness of live connections, for a terminal: a sentence and a table of subflows for each.
 
 use crate::number::percent;
 use crate::{Align, Table, hang};

@@ -1,4 +1,4 @@
-//! Why a transfer took as long as it did: of a scenario, and of captures.
+//! The time of a transfer by limit: of a scenario, and of captures.
 
 use crate::request::Progress;
 use crate::results::bounded;

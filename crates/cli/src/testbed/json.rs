@@ -35,7 +35,7 @@ pub struct TestbedRun<'a> {
     paths: Vec<PathRun<'a>>,
     links: Vec<LinkRun<'a>>,
     capture: Option<Capture<'a>>,
-    /// Why the captured transfer was slower than its best path; null if it was not, or was not captured.
+    /// Reason for which the captured transfer was slower than its best path; null if it was not, or was not captured.
     why: Option<&'a str>,
     /// Keys of the scenario that no kernel supports.
     not_applied: &'a [String],

@@ -27,7 +27,7 @@ pub struct About<'a> {
     pub not_applied: &'a [String],
     /// Counters of the client's kernel and of the server's.
     pub kernels: [KernelCounters; 2],
-    /// Why the transfer was slower than its best path, if it was captured.
+    /// Reason for which the transfer was slower than its best path, if it was captured.
     pub why: Option<String>,
 }
 

@@ -7,18 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Round trips of 10 and 100 ms.
-const PATHS: &str = r#"
-[path.short]
-rate = "50mbit"
-delay = "5ms"
-[path.long]
-rate = "20mbit"
-delay = "50ms"
-[[workload]]
-kind = "files"
-size = "1MiB"
-"#;
+/// Makes the round trips 10 and 100 ms.
+const FAR: &str = "path.lte.delay=50ms";
 
 /// The command, with the paths as this host names them; its rounds go to `FILE`.
 fn command(paths: [&str; 2], file: &str) -> String {
@@ -48,7 +38,6 @@ fn place_of(test: &str) -> Option<PathBuf> {
         eprintln!("SKIPPED: {test}: it takes iperf3, mptcpize and ss");
         return None;
     }
-    fs::write(directory.join("paths.toml"), PATHS).unwrap();
     Some(directory)
 }
 
@@ -57,7 +46,8 @@ fn try_out(directory: &Path, backend: &str, script: &str) {
     // An iperf3 that could not listen yet would end the test; the testbed waits until it does.
     let server = format!("{} & exec mptcpize run iperf3 -s", command(SERVER, "server.log"));
     fs::write(directory.join("client.sh"), script).unwrap();
-    let output = run(directory, &["paths.toml", "--backend", backend, "--server", &server, "--", "sh", "client.sh"]);
+    let output =
+        run(directory, &["two.toml", "--set", FAR, "--backend", backend, "--server", &server, "--", "sh", "client.sh"]);
     let said = ["server.log.err", "client.log.err", "iperf.log"].map(|file| fs::read_to_string(directory.join(file)));
     assert!(output.status.success(), "{}{said:?}", stderr(&output));
 }

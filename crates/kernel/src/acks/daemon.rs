@@ -62,6 +62,8 @@ pub struct Acks {
     peer: Peer,
     /// Rounds since the other host was heard.
     silent: u32,
+    /// Number of subflows that are known here.
+    subflows: usize,
     /// Subflows that the other host restores, each with the end of its word.
     agreed: BTreeMap<FlowPorts, Instant>,
     beginning: Duration,
@@ -112,6 +114,7 @@ impl Acks {
             choices,
             peer: Peer::Silent,
             silent: 0,
+            subflows: 0,
             agreed: BTreeMap::new(),
             beginning: monotonic(),
         };
@@ -164,7 +167,8 @@ impl Acks {
         if changed {
             self.attach()?;
         }
-        let flows = self.flows()?;
+        let flows = self.maps.flows(monotonic()).map_err(|error| failed_to("list subflows", error))?;
+        self.subflows = flows.len();
         let parts: Vec<&[KnownFlow]> = flows.chunks(message::FLOWS).collect();
         let count = parts.len().max(self.probing.probes as usize);
         for part in 0..count {
@@ -177,11 +181,9 @@ impl Acks {
 
     /// Sends a message on every path.
     fn send(&mut self, own: &Message) -> Result<(), AcksError> {
-        for index in 0..self.paths.len() {
-            let message = Message { path: index as u8, ..own.clone() };
-            let (nonce, now) = (nonce()?, self.now());
-            let path = &mut self.paths[index];
-            path.send(self.sockets.of(path.spec.local), now, nonce, &message);
+        let now = self.now();
+        for path in &mut self.paths {
+            path.send(self.sockets.of(path.spec.local), now, nonce()?, own);
         }
         Ok(())
     }
@@ -204,7 +206,6 @@ impl Acks {
                 let Some(message) = Message::decode(&bytes[..length]) else { continue };
                 let ends = |path: &Path| (path.spec.local, path.spec.remote) == (*local, from.ip());
                 let Some(index) = self.paths.iter().position(ends) else { continue };
-                let own = Message { path: index as u8, ..own.clone() };
                 let now = since(self.beginning);
                 if self.paths[index].take(socket, now, &message, &own) {
                     heard.push(message);
@@ -280,10 +281,6 @@ impl Acks {
         Ok(())
     }
 
-    fn flows(&self) -> Result<Vec<KnownFlow>, AcksError> {
-        self.maps.flows().map_err(|error| failed_to("list subflows", error))
-    }
-
     fn report(&self) -> Result<Round, AcksError> {
         let path = |(index, path): (usize, &Path)| PathRound {
             local: path.spec.local,
@@ -296,7 +293,7 @@ impl Acks {
             time: self.now().as_secs_f64(),
             peer: self.peer,
             paths: self.paths.iter().enumerate().map(path).collect(),
-            subflows: self.flows()?.len(),
+            subflows: self.subflows,
             agreed: self.agreed.len(),
             counts: self.maps.counts().map_err(|error| failed_to("read the counters", error))?,
         })
@@ -304,7 +301,7 @@ impl Acks {
 
     fn own(&self, kind: Kind) -> Message {
         let interval = self.probing.interval.as_millis() as u32;
-        Message { kind, path: 0, interval, nonce: 0, echo: 0, digest: self.digest, flows: Vec::new() }
+        Message { kind, interval, nonce: 0, echo: 0, digest: self.digest, flows: Vec::new() }
     }
 
     fn now(&self) -> Instant {

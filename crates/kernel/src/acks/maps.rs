@@ -63,6 +63,9 @@ pub struct Counts {
 /// Subflows that are remembered; the least recently used goes first.
 const FLOWS: u32 = 65_536;
 
+/// A closed subflow is forgotten after this time.
+const OVER: Duration = Duration::from_secs(60);
+
 impl Maps {
     pub(super) fn create() -> io::Result<Self> {
         let array =
@@ -126,18 +129,21 @@ impl Maps {
         Ok(())
     }
 
-    /// The subflows whose ACKs can be put back: open, and alone with their ports.
-    pub(super) fn flows(&self) -> io::Result<Vec<KnownFlow>> {
-        let mut flows = Vec::new();
+    /// The subflows whose ACKs can be put back: open, and alone with their ports. Forgets those that are over, so that
+    /// the list is no longer than what there is.
+    pub(super) fn flows(&self, now: Duration) -> io::Result<Vec<KnownFlow>> {
+        let (mut flows, mut over) = (Vec::new(), Vec::new());
         let mut key = None;
         // The kernel begins anew if a key goes meanwhile; so there is an end to it.
         for _ in 0..FLOWS {
             let Some(next) = self.flows.next(key.as_deref())? else { break };
-            if let Some(ports) = FlowPorts::of(&next) {
-                flows.extend(self.flow(ports)?);
+            match (FlowPorts::of(&next), self.flows.get(&next)?) {
+                (Some(ports), Some(value)) if !is_over(&value, now) => flows.extend(known(ports, &value)),
+                _ => over.push(next.clone()),
             }
             key = Some(next);
         }
+        over.iter().try_for_each(|key| self.flows.remove(key))?;
         flows.sort_by_key(|flow| flow.ports);
         flows.dedup_by_key(|flow| flow.ports);
         Ok(flows)
@@ -145,9 +151,7 @@ impl Maps {
 
     /// The subflow with these ports, if its ACKs can be put back.
     pub(super) fn flow(&self, ports: FlowPorts) -> io::Result<Option<KnownFlow>> {
-        let Some(value) = self.flows.get(&ports.key())? else { return Ok(None) };
-        let [path, ambiguous, _, closed] = [36, 37, 38, 39].map(|place| value[place]);
-        Ok((ambiguous == 0 && closed == 0).then_some(KnownFlow { ports, path: path.into() }))
+        Ok(self.flows.get(&ports.key())?.and_then(|value| known(ports, &value)))
     }
 
     pub(super) fn counts(&self) -> io::Result<Counts> {
@@ -178,6 +182,18 @@ impl FlowPorts {
     }
 }
 
+/// A `struct flow`, unless it is closed, or two subflows have its ports.
+fn known(ports: FlowPorts, value: &[u8]) -> Option<KnownFlow> {
+    let [path, ambiguous, _, closed] = *value.get(36..40)? else { return None };
+    (ambiguous == 0 && closed == 0).then_some(KnownFlow { ports, path: path.into() })
+}
+
+/// True for one that has sent its FIN or RST and nothing for a minute since.
+fn is_over(value: &[u8], now: Duration) -> bool {
+    let used = value.get(16..24).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes);
+    value.get(39) == Some(&1) && now.saturating_sub(Duration::from_nanos(used)) > OVER
+}
+
 fn put_address(place: &mut [u8], address: IpAddr) {
     match address {
         IpAddr::V4(address) => place[..4].copy_from_slice(&address.octets()),
@@ -188,6 +204,26 @@ fn put_address(place: &mut [u8], address: IpAddr) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `struct flow` of `bpf/acks.h`, used at this time.
+    fn flow(path: u8, ambiguous: u8, closed: u8, used: Duration) -> Vec<u8> {
+        let mut value = vec![0; 40];
+        value[16..24].copy_from_slice(&used.as_nanos().to_ne_bytes());
+        (value[36], value[37], value[39]) = (path, ambiguous, closed);
+        value
+    }
+
+    #[test]
+    fn flows_that_are_closed_or_share_their_ports_are_left_out() {
+        let ports = FlowPorts { local: 1, remote: 2, ipv6: false };
+        let at = Duration::from_secs(100);
+        assert_eq!(known(ports, &flow(3, 0, 0, at)), Some(KnownFlow { ports, path: 3 }));
+        assert_eq!(known(ports, &flow(3, 1, 0, at)), None);
+        assert_eq!(known(ports, &flow(3, 0, 1, at)), None);
+        let later = |seconds| at + Duration::from_secs(seconds);
+        assert!(is_over(&flow(3, 0, 1, at), later(61)) && !is_over(&flow(3, 0, 1, at), later(60)));
+        assert!(!is_over(&flow(3, 0, 0, at), later(1000)) && !is_over(&flow(3, 0, 1, at), Duration::ZERO));
+    }
 
     #[test]
     fn ports_are_read_as_they_are_written() {

@@ -1,8 +1,8 @@
 //! Messages between the two hosts, in UDP datagrams on each path.
 //!
 //! ```text
-//!  0      8     9     10     12        16       24      32       40
-//!  | name | kind | path | count | interval | nonce | echo | digest | count times: two ports, path, family
+//!  0      8      9    10      12         16      24     32       40
+//!  | name | kind | 0 | count | interval | nonce | echo | digest | count times: two ports, path, family
 //! ```
 //! Numbers are in network order. A probe has a nonce that cannot be guessed; its reply gives it back as `echo`, and so
 //! does the next probe of the other host: what it says of subflows counts only then. So nobody who does not see the
@@ -25,8 +25,6 @@ pub(super) enum Kind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Message {
     pub(super) kind: Kind,
-    /// Number of the path on which it was sent.
-    pub(super) path: u8,
     /// Time from one round of probes to the next \[ms\].
     pub(super) interval: u32,
     pub(super) nonce: u64,
@@ -55,7 +53,7 @@ impl Message {
         let flows = &self.flows[..self.flows.len().min(FLOWS)];
         let mut bytes = Vec::with_capacity(HEADER + flows.len() * FLOW);
         bytes.extend(NAME);
-        bytes.extend([self.kind as u8, self.path]);
+        bytes.extend([self.kind as u8, 0]);
         bytes.extend((flows.len() as u16).to_be_bytes());
         bytes.extend(self.interval.to_be_bytes());
         for number in [self.nonce, self.echo, self.digest] {
@@ -72,7 +70,7 @@ impl Message {
     /// Reads a message; `None` if it is none, or has more or less bytes than it says.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(NAME)?;
-        let (&[kind, path], rest) = rest.split_first_chunk()?;
+        let (&[kind, _], rest) = rest.split_first_chunk()?;
         let kind = match kind {
             1 => Kind::Probe,
             2 => Kind::Reply,
@@ -102,7 +100,6 @@ impl Message {
         };
         Some(Message {
             kind,
-            path,
             interval: u32::from_be_bytes(*interval),
             nonce: u64::from_be_bytes(*nonce),
             echo: u64::from_be_bytes(*echo),
@@ -123,7 +120,6 @@ mod tests {
         };
         Message {
             kind: Kind::Probe,
-            path: 3,
             interval: 200,
             nonce: 1 << 63,
             echo: 7,

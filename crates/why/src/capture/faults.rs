@@ -144,7 +144,7 @@ impl Group<'_> {
         })
     }
 
-    /// Why a connection that was MPTCP is so no longer, as the inspector says.
+    /// Reason for which a connection fell back from MPTCP, as the inspector says.
     fn fell_back(fallback: &FallbackReport) -> Fault {
         let step = fallback.step;
         let blame = match step {
