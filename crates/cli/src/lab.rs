@@ -2,12 +2,12 @@
 
 use crate::failure::Failure;
 use crate::output;
+use anabranch_service::Page;
 use clap::Args as ClapArgs;
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// Arguments of `lab`.
 #[derive(ClapArgs, Debug)]
@@ -29,14 +29,9 @@ pub struct LabArgs {
     pub page: Option<PathBuf>,
 }
 
-/// Longest head of a request that is read.
-const LONGEST_HEAD: usize = 16 << 10;
-/// A browser that says nothing for this long is let go.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 /// Serves the page until the process is ended.
 pub fn lab(args: &LabArgs) -> Result<(), Failure> {
-    let page = page(args.page.as_deref())?;
+    let page = Page { kind: "text/html; charset=utf-8", body: read(args.page.as_deref())? };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port));
     let listener = listener.map_err(|error| {
         let help = "accepted: a free port above 1023, or none for any";
@@ -48,15 +43,12 @@ pub fn lab(args: &LabArgs) -> Result<(), Failure> {
     if !args.no_open {
         open(&address);
     }
-    for stream in listener.incoming() {
-        // A browser that goes away has its reasons; the next one is served all the same.
-        let _ = stream.and_then(|stream| answer(stream, &page));
-    }
+    page.serve(&listener);
     Ok(())
 }
 
 /// Reads the page.
-fn page(named: Option<&Path>) -> Result<Vec<u8>, Failure> {
+fn read(named: Option<&Path>) -> Result<Vec<u8>, Failure> {
     let places = named.map_or_else(places, |named| vec![named.to_owned()]);
     for place in &places {
         match std::fs::read(place) {
@@ -86,65 +78,13 @@ fn open(address: &str) {
     }
 }
 
-/// Answers one request; the connection then ends.
-fn answer(mut stream: TcpStream, page: &[u8]) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut head = Vec::new();
-    let mut part = [0; 1024];
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < LONGEST_HEAD {
-        match stream.read(&mut part)? {
-            0 => break,
-            n => head.extend_from_slice(&part[..n]),
-        }
-    }
-    let (status, body) = respond(&head, page);
-    let length = body.len();
-    let kind = if status == "200 OK" { "text/html; charset=utf-8" } else { "text/plain; charset=utf-8" };
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nCache-Control: no-store\r\n\
-         X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
-    )?;
-    if !head.starts_with(b"HEAD ") {
-        stream.write_all(body)?;
-    }
-    stream.flush()
-}
-
-/// Returns status and body for the head of a request.
-fn respond<'a>(head: &[u8], page: &'a [u8]) -> (&'static str, &'a [u8]) {
-    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let mut words = line.split(|byte| *byte == b' ');
-    match (words.next(), words.next()) {
-        (Some(b"GET" | b"HEAD"), Some(path)) => match path.split(|byte| *byte == b'?').next() {
-            Some(b"/" | b"/index.html") => ("200 OK", page),
-            _ => ("404 Not Found", b"only / is here\n"),
-        },
-        (Some([_, ..]), Some(_)) => ("405 Method Not Allowed", b"only GET is answered\n"),
-        _ => ("400 Bad Request", b"this is no request\n"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_the_page_is_served() {
-        let status = |head: &[u8]| respond(head, b"page").0;
-        assert_eq!(respond(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"page"), ("200 OK", b"page".as_slice()));
-        assert_eq!(status(b"HEAD /index.html?x HTTP/1.1\r\n\r\n"), "200 OK");
-        assert_eq!(status(b"GET /../etc/passwd HTTP/1.1\r\n\r\n"), "404 Not Found");
-        assert_eq!(status(b"POST / HTTP/1.1\r\n\r\n"), "405 Method Not Allowed");
-        for nonsense in [b"".as_slice(), b"\r\n\r\n", b"GET", &[0xff; 40]] {
-            assert_eq!(status(nonsense), "400 Bad Request", "{nonsense:?}");
-        }
-    }
-
-    #[test]
     fn a_page_that_is_not_there_is_told_with_a_remedy() {
-        let Err(Failure::Refused(report)) = page(Some(Path::new("no/such/page.html"))) else {
+        let Err(Failure::Refused(report)) = read(Some(Path::new("no/such/page.html"))) else {
             panic!("it is not there")
         };
         assert_eq!(report.to_string(), "the laboratory's page is not at no/such/page.html");

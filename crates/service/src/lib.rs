@@ -16,7 +16,7 @@ mod stream;
 pub use fetch::{
     Fetch, FetchError, FetchLimits, Outcome, Progress, Scheme, Sink, Target, TargetError, Upload, Watch, WriterSink,
 };
-pub use http::{HttpLimits, Root, Site};
+pub use http::{HttpLimits, Page, Root, Site};
 pub use journal::{ConnectionEvent, Journal};
 pub use report::{ConnectionReport, CounterReport};
 pub use server::{Server, ServerLimits, Service, Totals};

@@ -3,6 +3,8 @@
 use crate::args::What;
 use crate::completion::Names;
 use crate::failure::Failure;
+use crate::output;
+use anabranch_host::Caught;
 use anabranch_host::addresses::interface_between;
 use anabranch_kernel::acks::{Acks, AcksError, PORT, PathSpec, Peer, Round, Setup};
 use anabranch_lab::format::{KERNEL_ACKS, NoContents};
@@ -10,10 +12,8 @@ use anabranch_policy::Catalogue;
 use anabranch_scenario::named_ack_path;
 use clap::Args as ClapArgs;
 use serde_json::json;
-use std::io::{Write, stdout};
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// Arguments of `kernel acks`.
 #[derive(ClapArgs, Debug)]
@@ -77,37 +77,24 @@ pub(super) fn acks(catalogue: &Catalogue, args: &AcksArgs) -> Result<(), Failure
     let (policy, chosen) = named_ack_path(&catalogue.ack_paths, "--policy", &args.policy)?;
     let paths = args.paths.iter().map(with_device).collect::<Result<Vec<_>, _>>()?;
     // From before the first change to the kernel: what a signal ends is ended in order.
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| Failure::Failed(miette::miette!("cannot catch signals: {error}")))?;
-    }
+    let mut caught =
+        Caught::new().map_err(|error| Failure::Failed(miette::miette!("cannot catch signals: {error}")))?;
     let setup = Setup { paths, port: args.port, policy: policy().policy, caution: !args.no_caution };
     let mut acks = Acks::start(setup).map_err(failed)?;
-    let mut said = Said::default();
-    let mut broken = None;
-    if args.json {
-        said.line(&json!(KERNEL_ACKS.document(NoContents {})).to_string(), &mut broken);
-    } else {
-        said.line(&format!("policy {}; waiting for the other host", chosen.name), &mut broken);
+    match args.json {
+        true => output::print(&format!("{}\n", json!(KERNEL_ACKS.document(NoContents {}))))?,
+        false => output::print(&format!("policy {}; waiting for the other host\n", chosen.name))?,
     }
-    acks.run(&stop, |round| {
+    let (mut said, mut written) = (Said::default(), Ok(()));
+    let is_over = || caught.wait(Duration::ZERO).unwrap_or(true);
+    acks.run(is_over, |round| {
         let line = if args.json { Some(json!(round).to_string()) } else { said.news(round) };
-        if let Some(line) = line {
-            said.line(&line, &mut broken);
-        }
-        // Nobody reads it any more: that ends the command as a signal does.
-        if broken.is_some() {
-            stop.store(true, std::sync::atomic::Ordering::SeqCst);
-        }
+        // If nobody reads it any more, that ends the command as a signal does.
+        written = line.map_or(Ok(()), |line| output::print(&format!("{line}\n")));
+        written.is_ok()
     })
     .map_err(failed)?;
-    match broken {
-        Some(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::Failed(miette::miette!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(()),
-    }
+    written
 }
 
 fn with_device(ends: &Ends) -> Result<PathSpec, Failure> {
@@ -153,13 +140,6 @@ impl Said {
             line += &format!("; path {}: {rtt}, ACKs on path {}", index + 1, path.acks_on);
         }
         Some(line)
-    }
-
-    fn line(&self, line: &str, broken: &mut Option<std::io::Error>) {
-        let mut out = stdout().lock();
-        if let Err(error) = writeln!(out, "{line}").and_then(|()| out.flush()) {
-            *broken = Some(error);
-        }
     }
 }
 

@@ -14,7 +14,6 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Knowledge of the other host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
@@ -140,20 +139,27 @@ impl Acks {
         Ok(())
     }
 
-    /// Probes, chooses and tells the other host, until `stop`; `report` hears of each round. In the end the other host
-    /// is told that this one leaves, and ACKs that are under way are still put back.
+    /// Probes, chooses and tells the other host, until `is_over`, which is asked every 50 ms. `report` hears of each
+    /// round, and ends it with false. Then the other host is told that this one leaves, and ACKs that are under way are
+    /// still put back.
     ///
     /// # Errors
     /// If a system call fails; drop this then, and all ACKs are on their own paths.
-    pub fn run(&mut self, stop: &AtomicBool, mut report: impl FnMut(&Round)) -> Result<(), AcksError> {
-        while !stop.load(Ordering::SeqCst) {
+    pub fn run(
+        &mut self,
+        mut is_over: impl FnMut() -> bool,
+        mut report: impl FnMut(&Round) -> bool,
+    ) -> Result<(), AcksError> {
+        let mut over = is_over();
+        while !over {
             self.probe()?;
             let end = self.now() + self.probing.interval;
-            while self.now() < end && !stop.load(Ordering::SeqCst) {
+            while self.now() < end && !over {
                 self.listen(end)?;
+                over = is_over();
             }
             self.judge()?;
-            report(&self.report()?);
+            over |= !report(&self.report()?);
         }
         self.leave()
     }

@@ -1,9 +1,11 @@
-//! HTTP/1.1 (RFC 9110, RFC 9112), as much as a static file server, a download and the proxy's metrics need.
+//! HTTP/1.1 (RFC 9110, RFC 9112), as much as a static file server, a download, the proxy's metrics and the laboratory
+//! need.
 
 mod body;
 mod date;
 mod files;
 mod head;
+mod page;
 mod path;
 mod range;
 mod reply;
@@ -14,6 +16,7 @@ pub(crate) use body::{BodyReader, Framing, with_buffer};
 pub(crate) use date::today;
 pub use files::Root;
 pub(crate) use head::{Found, Head, field};
+pub use page::Page;
 pub(crate) use range::content_range;
 pub(crate) use reply::{PLAIN, Reply, words};
 pub(crate) use request::{Method, read as read_request};
