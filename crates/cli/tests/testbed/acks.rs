@@ -46,8 +46,23 @@ fn try_out(directory: &Path, backend: &str, script: &str) {
     // An iperf3 that could not listen yet would end the test; the testbed waits until it does.
     let server = format!("{} & exec mptcpize run iperf3 -s", command(SERVER, "server.log"));
     fs::write(directory.join("client.sh"), script).unwrap();
-    let output =
-        run(directory, &["two.toml", "--set", FAR, "--backend", backend, "--server", &server, "--", "sh", "client.sh"]);
+    let output = run(
+        directory,
+        &[
+            "two.toml",
+            "--set",
+            FAR,
+            "--duration",
+            "60s",
+            "--backend",
+            backend,
+            "--server",
+            &server,
+            "--",
+            "sh",
+            "client.sh",
+        ],
+    );
     let said = ["server.log.err", "client.log.err", "iperf.log"].map(|file| fs::read_to_string(directory.join(file)));
     assert!(output.status.success(), "{}{said:?}", stderr(&output));
 }
