@@ -46,7 +46,8 @@ impl Page {
             }
         };
         stream.write_all(&self.reply(&found, today()))?;
-        // A close with unread data would be a RST, which can overtake the answer. But nobody may keep us here by sending.
+        // A close with unread data would be a RST, which can overtake the answer. But nobody may keep us here by
+        // sending.
         stream.shutdown(Shutdown::Write)?;
         for _ in 0..LONGEST_HEAD / piece.len() {
             if stream.read(&mut piece)? == 0 {
