@@ -202,8 +202,7 @@ impl Endpoint {
     }
 
     /// Hands data to a connection, which takes a prefix of it; returns the bytes taken. When they are fewer than
-    /// offered,
-    /// [`Event::Writable`] follows once there is room.
+    /// offered, or when the buffer was full already, [`Event::Writable`] follows once there is room.
     ///
     /// # Errors
     ///
@@ -226,7 +225,8 @@ impl Endpoint {
         }
     }
 
-    /// Bytes `write` would take now.
+    /// Bytes `write` would take now. When there are none, only a `write` makes [`Event::Writable`] follow, even one of
+    /// no bytes.
     pub fn write_space(&self, id: ConnectionId) -> usize {
         self.get(id).map_or(0, |connection| connection.write_space(&self.shared))
     }

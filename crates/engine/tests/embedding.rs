@@ -30,6 +30,8 @@ struct End {
     endpoint: Endpoint,
     /// Data still to be written, if it is the client.
     unwritten: Payload,
+    /// Offers no more than there is room for.
+    asks_for_space: bool,
     read: usize,
 }
 
@@ -40,8 +42,15 @@ impl End {
             idle = false;
             match event {
                 Event::Connected { .. } | Event::Writable if !self.unwritten.is_empty() => {
-                    let taken = self.endpoint.write(id, &self.unwritten).unwrap();
-                    self.unwritten = self.unwritten.slice(taken..);
+                    loop {
+                        let space = if self.asks_for_space { self.endpoint.write_space(id) } else { usize::MAX };
+                        let offer = self.unwritten.slice(..space.min(self.unwritten.len()));
+                        let taken = self.endpoint.write(id, &offer).unwrap();
+                        self.unwritten = self.unwritten.slice(taken..);
+                        if taken == 0 || self.unwritten.is_empty() {
+                            break;
+                        }
+                    }
                     if self.unwritten.is_empty() {
                         self.endpoint.shutdown(id);
                     }
@@ -60,13 +69,13 @@ impl End {
 }
 
 /// Bytes that arrive of `length`, between hosts with this configuration on two paths of 10 and 40 ms.
-fn transfer(length: usize, change: impl Fn(&mut Config)) -> usize {
+fn transfer(length: usize, asks_for_space: bool, change: impl Fn(&mut Config)) -> usize {
     let addresses = |host: u8| [0, 1].map(|path| IpAddr::from([10, host, path, 1]));
     let mut ends = [0, 1].map(|host: u8| {
         let mut config = config(&addresses(host));
         change(&mut config);
         let endpoint = Endpoint::new(config, Seed(u64::from(host))).unwrap();
-        End { endpoint, unwritten: Payload::new(), read: 0 }
+        End { endpoint, unwritten: Payload::new(), asks_for_space, read: 0 }
     });
     ends[0].unwritten = Payload::from(vec![7; length]);
     ends[1].endpoint.listen(80);
@@ -108,13 +117,19 @@ fn transfer(length: usize, change: impl Fn(&mut Config)) -> usize {
 #[test]
 fn a_driver_that_only_does_its_duties_never_stalls() {
     assert!(Profile::linux().tsq.is_some());
-    assert_eq!(transfer(1 << 20, |_| {}), 1 << 20);
+    assert_eq!(transfer(1 << 20, false, |_| {}), 1 << 20);
 }
 
 /// A driver that claims to report departures and does not makes the sender wait, as it must.
 #[test]
 fn small_queues_wait_for_departures() {
-    assert!(transfer(1 << 20, |config| config.reports_departures = true) < 1 << 20);
+    assert!(transfer(1 << 20, false, |config| config.reports_departures = true) < 1 << 20);
+}
+
+/// A writer that cuts its data to the space there is never has a byte refused; it is told of room all the same.
+#[test]
+fn a_writer_that_asks_for_the_space_is_told_of_room() {
+    assert_eq!(transfer(1 << 20, true, |config| config.send_buffer = Bytes::new(1 << 16)), 1 << 20);
 }
 
 #[test]

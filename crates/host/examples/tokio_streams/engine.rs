@@ -237,7 +237,7 @@ impl AsyncRead for MultipathStream {
 impl AsyncWrite for MultipathStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         let mut state = self.engine.state();
-        // No more is copied than is taken.
+        // No more is copied than is taken. A write that finds no room, of no bytes, asks to be told of it.
         let room = state.driver.endpoint().write_space(self.id).min(data.len());
         match state.driver.endpoint().write(self.id, &Bytes::copy_from_slice(&data[..room])) {
             Ok(0) if !data.is_empty() => {
