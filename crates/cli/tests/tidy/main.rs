@@ -17,6 +17,7 @@ mod citations;
 mod common;
 mod dependencies;
 mod formatting;
+mod profiles;
 mod reasons;
 
 use std::collections::BTreeMap;
