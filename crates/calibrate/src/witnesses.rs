@@ -27,27 +27,26 @@ const ACKSP: &str = include_str!("../scenarios/witness-acksp.toml");
 const RBP: &str = include_str!("../scenarios/witness-rbp.toml");
 
 const LATE_SHORT_CLAIM: &str = "\
-    LATE: on warm connections the default scheduler takes more time for tens of kilobytes than \
-    need be, since some go over the path of 100 ms. TCP on the path of 10 ms is that measure. One flow at a \
-    time here, 20 at once in the paper.";
+    LATE: on warm connections the default scheduler takes longer than necessary for tens of kilobytes, \
+    because part of them takes the path of 100 ms. Plain TCP on the path of 10 ms is the comparison. One flow \
+    at a time here, 20 at once in the paper.";
 const LATE_LONG_CLAIM: &str = "\
-    LATE: a window of 64 KiB for both paths leaves the default scheduler a fifth below what they could \
-    carry. TCP on the path of 10 ms is the least that they could. One flow here, 20 at once in the paper.";
+    LATE: with a window of 64 KiB for both paths the default scheduler reaches a fifth less than the paths could \
+    carry. Plain TCP on the path of 10 ms is the lower bound. One flow here, 20 at once in the paper.";
 const LOWLAT_BURSTS_CLAIM: &str = "\
-    LOWLAT: a burst takes lowest RTT first 50 ms or more, whatever its size, since some of it goes over \
-    the path of 100 ms; TCP on the path of 10 ms is faster.";
+    LOWLAT: with lowest RTT first a burst takes 50 ms or more, whatever its size, because part of it takes \
+    the path of 100 ms; plain TCP on the path of 10 ms is faster.";
 const LOWLAT_PAGE_CLAIM: &str = "\
-    LOWLAT: lowest RTT first sends about 60 % of a page over WLAN, and objects come later for it. TCP \
-    has WLAN alone.";
+    LOWLAT: lowest RTT first sends about 60 % of a page over WLAN, and the page's objects arrive later. TCP \
+    uses WLAN alone.";
 const F2P_LOSS_CLAIM: &str = "\
-    F2P: throughput falls as subflow 0 loses more (compare 0.1 and 3 %), and with a buffer of 64 KiB the \
-    slow subflow holds up the fast one (compare TCP).";
+    F2P: throughput falls with the loss rate of subflow 0 (compare 0.1 and 3 %), and with a buffer of 64 KiB the \
+    slow subflow delays the fast one (compare TCP).";
 const ACKSP_RATIO_CLAIM: &str = "\
-    ACKSP: with each ACK on the path of its data, a subflow that loss limits carries the less the longer \
-    its round trip (compare ratios 2 and 10); ACKs on the shorter path gain from that. Start-up included.";
+    ACKSP: with each ACK on the path of its data, the throughput of a subflow limited by loss falls with its \
+    round trip (compare ratios 2 and 10); ACKs on the shorter path raise it. Start-up included.";
 const RBP_DELAY_CLAIM: &str = "\
-    RBP: throughput over a shared receive buffer falls as the delay of subflow 0 grows (compare 10 and \
-    50 ms).";
+    RBP: throughput over a shared receive buffer falls with the delay of subflow 0 (compare 10 and 50 ms).";
 
 const WITNESSES: &[Witness] = &[
     Witness {

@@ -177,7 +177,7 @@ impl WireOptions {
 /// Another program has one of the addresses.
 pub fn claimed(error: &io::Error) -> Failure {
     let help = "another program may have this address: end it, or use another address; \
-                a route that is left over goes with `ip route del`";
+                `ip route del` removes a route that was left behind";
     Failure::Failed(miette::miette!(help = help, "{error}"))
 }
 
