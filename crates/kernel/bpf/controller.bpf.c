@@ -31,7 +31,7 @@ INLINE void look_at(struct flow *f, const struct tcp_sock *tp, const struct inet
 
 	f->srtt = tp->srtt_us & -counts;
 	f->window = pick(repairs, (u64)tp->snd_ssthresh << FRACTION, (u64)tp->snd_cwnd << FRACTION | (m->fraction & ours));
-	f->run = larger(m->between, m->since) & ours;
+	f->told = told(m) & -counts & ours;
 }
 
 /* The subflows of the connection; a plain TCP connection is one subflow. */
@@ -70,18 +70,47 @@ INLINE void look(struct view *v, struct sock *sk)
 	}
 }
 
+#ifdef BY_ROUNDS
+/* True if the end of a round set the window at this ACK; one that was no limit does not grow. */
+INLINE u32 is_set(struct sock *sk, u32 ack, u32 is_limited)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct memory *m = memory_of(sk);
+	struct windows w;
+	struct view v;
+
+	look(&v, sk);
+	w.cwnd = v.cwnd;
+	w.ssthresh = (u64)tp->snd_ssthresh << FRACTION;
+	if (!decided(&v, m, ack, tp->snd_nxt, &w))
+		return 0;
+	tp->snd_ssthresh = w.ssthresh >> FRACTION;
+	if (!is_limited)
+		w.cwnd = smaller(w.cwnd, v.cwnd);
+	m->fraction = w.cwnd;
+	w.cwnd = smaller(w.cwnd >> FRACTION, tp->snd_cwnd_clamp);
+	tp->snd_cwnd = w.cwnd;
+	return 1;
+}
+#endif
+
 SECTION("struct_ops/cong_avoid") int cong_avoid(u64 *arguments)
 {
 	struct sock *sk = (struct sock *)arguments[0];
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct memory *m = memory_of(sk);
-	u32 acked = arguments[2], cwnd = tp->snd_cwnd;
+	u32 acked = arguments[2], cwnd = tp->snd_cwnd, is_limited = BITS(tp, is_cwnd_limited);
 	struct view v;
 	u64 window;
 
 	/* As Linux' tcp_is_cwnd_limited: in slow start the window may be twice of what was in flight. */
-	if (cwnd < tp->snd_ssthresh ? cwnd >= 2 * tp->max_packets_out && !BITS(tp, is_cwnd_limited)
-				    : !BITS(tp, is_cwnd_limited))
+	if (cwnd < tp->snd_ssthresh)
+		is_limited |= cwnd < 2 * tp->max_packets_out;
+#ifdef BY_ROUNDS
+	if (is_set(sk, arguments[1], is_limited))
+		return 0;
+#endif
+	if (!is_limited)
 		return 0;
 	if (cwnd < tp->snd_ssthresh) {
 		acked = tcp_slow_start(tp, acked);
@@ -126,3 +155,27 @@ SECTION("struct_ops/undo_cwnd") int undo_cwnd(u64 *arguments)
 {
 	return tcp_reno_undo_cwnd((struct sock *)arguments[0]);
 }
+
+#ifdef BY_ROUNDS
+SECTION("struct_ops/set_state") int set_state(u64 *arguments)
+{
+	struct memory *m = memory_of((struct sock *)arguments[0]);
+
+	/* The way into a repair is `ssthresh`. */
+	if ((u8)arguments[1] == TCP_CA_OPEN && m->repairing)
+		restart(m, 0);
+	return 0;
+}
+
+SECTION("struct_ops/cwnd_event") int cwnd_event(u64 *arguments)
+{
+	struct memory *m = memory_of((struct sock *)arguments[0]);
+	u32 event = arguments[1];
+
+	if (event == CA_EVENT_CWND_RESTART)
+		restart(m, m->repairing);
+	if (event == CA_EVENT_LOSS)
+		m->rate = 0;
+	return 0;
+}
+#endif

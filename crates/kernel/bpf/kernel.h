@@ -6,12 +6,7 @@
 #ifndef AB_KERNEL_H
 #define AB_KERNEL_H
 
-#include "number.h"
-
-#define SECTION(name) __attribute__((section(name), used))
-#define KFUNC __attribute__((section(".ksyms")))
-
-typedef _Bool bool;
+#include "core.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -59,36 +54,14 @@ struct ack_sample {
 /* States of a socket, and of its congestion control (include/net/tcp_states.h, include/uapi/linux/tcp.h). */
 #define TCP_ESTABLISHED 1
 #define TCP_CLOSE_WAIT 8
+#define TCP_CA_OPEN 0
 #define TCP_CA_RECOVERY 3 /* and 2, a reduction without a loss */
 
-extern void *bpf_rdonly_cast(const void *object, u32 type) KFUNC;
+/* What a congestion control is told beside ACKs (include/net/tcp.h): restart after idling, first timeout. */
+#define CA_EVENT_CWND_RESTART 1
+#define CA_EVENT_LOSS 3
+
 extern u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) KFUNC;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) KFUNC;
-
-/* The kernel's own pointer at `p` as a `type`, for reading: a bad address reads as 0, never as a fault. */
-#define AS(type, p) ((type *)bpf_rdonly_cast((p), __builtin_btf_type_id(*(type *)0, 1)))
-
-/* Reads a field of bits. */
-#define BITS(s, field)                                                                          \
-	({                                                                                      \
-		const void *at = (const void *)(s) + __builtin_preserve_field_info((s)->field, 0); \
-		u64 bits = 0;                                                                   \
-		switch (__builtin_preserve_field_info((s)->field, 1)) {                         \
-		case 1:                                                                         \
-			bits = *(const volatile u8 *)at;                                        \
-			break;                                                                  \
-		case 2:                                                                         \
-			bits = *(const volatile unsigned short *)at;                            \
-			break;                                                                  \
-		case 4:                                                                         \
-			bits = *(const volatile u32 *)at;                                       \
-			break;                                                                  \
-		case 8:                                                                         \
-			bits = *(const volatile u64 *)at;                                       \
-			break;                                                                  \
-		}                                                                               \
-		bits <<= __builtin_preserve_field_info((s)->field, 4);                          \
-		bits >> __builtin_preserve_field_info((s)->field, 5);                           \
-	})
 
 #endif

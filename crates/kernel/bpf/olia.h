@@ -12,7 +12,7 @@ INLINE number quality(const struct flow *f)
 {
 	number rtt = real(f->srtt, 0);
 
-	return over(real(f->run, 0), times(rtt, rtt));
+	return over(real(f->told, 0), times(rtt, rtt));
 }
 
 INLINE s64 growth(const struct view *v, const struct memory *m, number acked)

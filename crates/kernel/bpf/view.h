@@ -18,16 +18,30 @@ struct memory {
 	u32 fraction; /* of the window, 2^-32 segments */
 	u32 base; /* smallest RTT ever [us] */
 	u32 rtt; /* latest RTT [us] */
-	u32 unused;
+	u32 end; /* of the round: an ACK of more ends it [sequence number] */
 	u64 between; /* segments acknowledged between the last two losses */
 	u64 since; /* and since the last */
+	/* Of controls that decide once per round trip. */
+	u64 sum; /* of RTT samples in this round [us] */
+	u64 least; /* smallest queueing delay; 0: none yet [ns] */
+	number rate; /* when `alpha` was set last; 0 before [segments/ns] */
+	u32 samples;
+	u32 alpha; /* packets that may wait in queues; 0: not set yet */
+	u8 in_round;
+	u8 unsure; /* this ACK ends a round that says too little */
+	u8 repairing; /* from a loss until it is repaired */
 };
 
 struct flow {
 	u64 window; /* that others couple to: in recovery the threshold [2^-32 segments] */
-	u64 run; /* larger of memory.between and memory.since [segments] */
+	u64 told; /* by its memory */
 	u32 srtt; /* [1/8 us]; 0: the subflow does not count */
 	u32 self; /* this subflow asks */
+};
+
+/* Window and threshold [2^-32 segments]. */
+struct windows {
+	u64 cwnd, ssthresh;
 };
 
 struct view {
@@ -36,8 +50,8 @@ struct view {
 };
 
 /*
- * Visits all places, also of subflows that do not count: their SRTT is 0, and so are their rates. The verifier knows the
- * index, not the order of two pointers.
+ * Visits all places, also of subflows that do not count: their SRTT is 0, and so are their rates. The verifier knows
+ * the index, not the order of two pointers.
  */
 #define EACH_FLOW(f, v)                                                                      \
 	for (u64 f##_at = 0; opaque(f##_at) < SUBFLOWS; f##_at++)                            \
@@ -52,6 +66,16 @@ INLINE number window_of(u64 window)
 INLINE number rate_of(const struct flow *f)
 {
 	return over(window_of(f->window), real(f->srtt, 0));
+}
+
+/* Tells other subflows what they couple to beside window and SRTT: the rate, or the longer run without a loss. */
+INLINE u64 told(const struct memory *m)
+{
+#ifdef BY_ROUNDS
+	return m->rate;
+#else
+	return larger(m->between, m->since);
+#endif
 }
 
 /* Growth of NewReno per acknowledged segment. */

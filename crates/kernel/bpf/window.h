@@ -29,6 +29,8 @@ INLINE void sampled(struct memory *m, s32 rtt)
 	m->rtt = rtt;
 	if (!m->base || (u32)rtt < m->base)
 		m->base = rtt;
+	m->sum += rtt;
+	m->samples++;
 }
 
 /* A loss ends a run of acknowledged segments. */
@@ -36,4 +38,7 @@ INLINE void lost(struct memory *m)
 {
 	m->between = m->since;
 	m->since = 0;
+#ifdef BY_ROUNDS
+	restart(m, 1);
+#endif
 }

@@ -38,6 +38,12 @@ pub const ALGORITHMS: &[Algorithm] = &[
         object: include_bytes!("../bpf/balia.bpf.o"),
     },
     Algorithm {
+        name: "wvegas",
+        kernel_name: "ab_wvegas",
+        about: "vegas on every subflow, sharing one budget of queued packets by their rates",
+        object: include_bytes!("../bpf/wvegas.bpf.o"),
+    },
+    Algorithm {
         name: "veno",
         kernel_name: "ab_veno",
         about: "reno that takes a loss for random while few packets are queued; each subflow by itself",

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use anabranch_policy::Catalogue;
-use anabranch_policy::congestion::{Ack, Controller, InitialWindow, LossResponse, Rules};
+use anabranch_policy::congestion::{Ack, Controller, InitialWindow, LossResponse, RateSample, Rules};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -78,6 +78,7 @@ fn trace(name: &str, chance: &mut Chance, input: &mut String, expected: &mut Vec
         bases.push(2_000 + chance.below(100_000));
     }
     let mut repairs = vec![false; usize::from(count)];
+    let mut delivered = vec![0; usize::from(count)];
     writeln!(input, "n {count}").unwrap();
     for step in 0..40 + chance.below(80) {
         let at = chance.below(count.into()) as usize;
@@ -93,13 +94,19 @@ fn trace(name: &str, chance: &mut Chance, input: &mut String, expected: &mut Vec
         } else {
             let (acked, rtt) = (1 + chance.below(2), bases[at] + chance.below(1 + bases[at] / 2));
             let srtt = bases[at] + chance.below(1 + bases[at] / 2);
-            writeln!(input, "a {at} {acked} {rtt} {srtt}").unwrap();
+            let ends = chance.below(6) == 0;
+            writeln!(input, "a {at} {acked} {rtt} {srtt} {}", u8::from(ends)).unwrap();
+            // The acknowledged segment left after all that was delivered before, or before anything was.
+            let prior_delivered = if ends { delivered[at] } else { 0 };
+            delivered[at] += acked;
             let ack = Ack {
                 acked: Bytes::new(acked),
                 rtt: Some(Duration::from_micros(rtt)),
                 srtt: Some(Duration::from_micros(srtt)),
                 cwnd_limited: true,
                 in_recovery: repairs[at],
+                delivered: delivered[at],
+                sample: Some(RateSample { prior_delivered, over: None, app_limited: false }),
                 ..Ack::default()
             };
             controller.on_ack(now, id, &ack);

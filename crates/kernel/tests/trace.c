@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Runs the arithmetic of ALGORITHM over traces. Input, one event a line: `n FLOWS` begins a trace, `a FLOW ACKED RTT
- * SRTT` is an ACK [segments, us, us], `l FLOW` a loss, `r FLOW` its repair. Output: the window of the flow after each
- * event but the first kind [2^-32 segments].
+ * SRTT ENDS` is an ACK [segments, us, us] that ends a round trip or not, `l FLOW` a loss, `r FLOW` its repair. Output:
+ * the window of the flow after each event but the first kind [2^-32 segments].
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,23 +25,34 @@ static struct view seen_by(unsigned self)
 		const struct memory *m = &flows[i].memory;
 
 		v.flows[i].window = flows[i].repairs ? flows[i].ssthresh : flows[i].cwnd;
-		v.flows[i].run = larger(m->between, m->since);
+		v.flows[i].told = told(m);
 		v.flows[i].srtt = flows[i].srtt;
 		v.flows[i].self = i == self;
 	}
 	return v;
 }
 
-static void on_ack(unsigned at, u32 acked, u32 rtt, u32 srtt)
+static void on_ack(unsigned at, u32 acked, u32 rtt, u32 srtt, u32 ends)
 {
 	u64 left;
 	struct view v;
+#ifdef BY_ROUNDS
+	struct windows w = { flows[at].cwnd, flows[at].ssthresh };
+#endif
 
 	sampled(&flows[at].memory, rtt);
 	flows[at].memory.since += acked;
 	if (flows[at].repairs)
 		return;
 	flows[at].srtt = srtt * 8;
+#ifdef BY_ROUNDS
+	v = seen_by(at);
+	if (decided(&v, &flows[at].memory, flows[at].memory.end + ends, flows[at].memory.end + 1, &w)) {
+		flows[at].cwnd = w.cwnd;
+		flows[at].ssthresh = w.ssthresh;
+		return;
+	}
+#endif
 	left = (u64)acked << FRACTION;
 	if (flows[at].cwnd < flows[at].ssthresh) {
 		u64 room = smaller(flows[at].ssthresh - flows[at].cwnd, left);
@@ -65,11 +76,19 @@ static void on_loss(unsigned at)
 	flows[at].repairs = 1;
 }
 
+static void on_repair(unsigned at)
+{
+	flows[at].repairs = 0;
+#ifdef BY_ROUNDS
+	restart(&flows[at].memory, 0);
+#endif
+}
+
 int main(void)
 {
 	char event;
 	unsigned at;
-	u32 acked, rtt, srtt;
+	u32 acked, rtt, srtt, ends;
 
 	while (scanf(" %c %u", &event, &at) == 2) {
 		if (event == 'n') {
@@ -82,12 +101,12 @@ int main(void)
 		}
 		if (at >= SUBFLOWS)
 			return 1;
-		if (event == 'a' && scanf("%u %u %u", &acked, &rtt, &srtt) == 3)
-			on_ack(at, acked, rtt, srtt);
+		if (event == 'a' && scanf("%u %u %u %u", &acked, &rtt, &srtt, &ends) == 4)
+			on_ack(at, acked, rtt, srtt, ends);
 		else if (event == 'l')
 			on_loss(at);
 		else if (event == 'r')
-			flows[at].repairs = 0;
+			on_repair(at);
 		else
 			return 1;
 		printf("%llu\n", flows[at].cwnd);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What programs need that read the kernel's structs: casts, fields of bits, sections. */
+#ifndef AB_CORE_H
+#define AB_CORE_H
+
+#include "number.h"
+
+#define SECTION(name) __attribute__((section(name), used))
+#define KFUNC __attribute__((section(".ksyms")))
+
+typedef _Bool bool;
+
+extern void *bpf_rdonly_cast(const void *object, u32 type) KFUNC;
+
+/* The kernel's own pointer at `p` as a `type`, for reading: a bad address reads as 0, never as a fault. */
+#define AS(type, p) ((type *)bpf_rdonly_cast((p), __builtin_btf_type_id(*(type *)0, 1)))
+
+/* Reads a field of bits. */
+#define BITS(s, field)                                                                          \
+	({                                                                                      \
+		const void *at = (const void *)(s) + __builtin_preserve_field_info((s)->field, 0); \
+		u64 bits = 0;                                                                   \
+		switch (__builtin_preserve_field_info((s)->field, 1)) {                         \
+		case 1:                                                                         \
+			bits = *(const volatile u8 *)at;                                        \
+			break;                                                                  \
+		case 2:                                                                         \
+			bits = *(const volatile unsigned short *)at;                            \
+			break;                                                                  \
+		case 4:                                                                         \
+			bits = *(const volatile u32 *)at;                                       \
+			break;                                                                  \
+		case 8:                                                                         \
+			bits = *(const volatile u64 *)at;                                       \
+			break;                                                                  \
+		}                                                                               \
+		bits <<= __builtin_preserve_field_info((s)->field, 4);                          \
+		bits >> __builtin_preserve_field_info((s)->field, 5);                           \
+	})
+
+#endif
