@@ -3,13 +3,17 @@
 #![allow(clippy::unwrap_used)]
 
 use anabranch_kernel::{ALGORITHMS, LoadError, features, load};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
-use std::sync::Mutex;
 
-/// Names in the kernel are one for all: the tests take turns.
-static TURN: Mutex<()> = Mutex::new(());
+/// Names in the kernel are one for the whole machine: the tests take turns, also with those of the command line.
+fn turn() -> File {
+    let file = File::create(std::env::temp_dir().join("anabranch-kernel-tests.lock")).unwrap();
+    file.lock().unwrap();
+    file
+}
 
 /// Says so and answers false where nothing can be loaded.
 fn can_load() -> bool {
@@ -29,7 +33,7 @@ fn registered(name: &str) -> bool {
 
 #[test]
 fn every_congestion_control_passes_the_verifier_and_leaves_nothing() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = turn();
     if !can_load() {
         return;
     }
@@ -47,7 +51,7 @@ fn every_congestion_control_passes_the_verifier_and_leaves_nothing() {
 /// A socket that chose it sends data, also after the registration was taken back.
 #[test]
 fn a_name_that_is_taken_is_refused_and_a_socket_keeps_its_choice() {
-    let _turn = TURN.lock().unwrap();
+    let _turn = turn();
     let algorithm = &ALGORITHMS[0];
     if !can_load() || registered(algorithm.kernel_name) {
         return;

@@ -1,11 +1,11 @@
 //! `anabranch kernel acks` between two kernels behind a testbed: ACKs take the short path, and come home when one of
 //! the two commands dies.
 
+use super::kernel::has_features;
 use super::{lacks, place, run, stderr};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Round trips of 10 and 100 ms. Buffers are the kernel's own: iperf3 stops when it has filled larger ones, long before
 /// the data has arrived.
@@ -34,16 +34,8 @@ const CLIENT: [&str; 2] = ["10.77.1.2,10.77.0.1", "10.77.2.2,10.77.0.1"];
 /// The place of the test, unless something is missing.
 fn place_of(test: &str) -> Option<PathBuf> {
     let directory = place(test)?;
-    let output = Command::new(env!("CARGO_BIN_EXE_anabranch")).args(["kernel", "list", "--json"]).output().unwrap();
-    let list: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let features = list["features"].as_array().unwrap();
-    for name in ["btf", "tcx", "capabilities", "mptcp"] {
-        let feature = features.iter().find(|feature| feature["name"] == name).unwrap();
-        if feature["available"] != true {
-            assert!(std::env::var_os("ANABRANCH_REQUIRE_BPF").is_none(), "{feature}");
-            eprintln!("SKIPPED: {test}: {name}: {}", feature["note"]);
-            return None;
-        }
+    if !has_features(test, &["btf", "tcx", "capabilities", "mptcp"]) {
+        return None;
     }
     if lacks("iperf3") || lacks("mptcpize") || lacks("ss") {
         eprintln!("SKIPPED: {test}: it takes iperf3, mptcpize and ss");

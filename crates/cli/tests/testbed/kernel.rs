@@ -1,0 +1,191 @@
+//! `anabranch kernel load`: controls that carry connections of the kernel, and nothing left behind however the command
+//! ends.
+//!
+//! Names of congestion controls are one for the whole machine, so that these tests take turns with all others, also of
+//! another checkout. Pins are in a bpffs of the test's own, which goes with its mount namespace.
+
+use super::{lacks, place, run, stderr, until};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+const ANABRANCH: &str = env!("CARGO_BIN_EXE_anabranch");
+
+/// The turn of a test, as long as it is kept; none where something is missing.
+pub(super) fn turn(test: &str, needed: &[&str]) -> Option<File> {
+    if !has_features(test, needed) {
+        return None;
+    }
+    let file = File::create(std::env::temp_dir().join("anabranch-kernel-tests.lock")).unwrap();
+    file.lock().unwrap();
+    Some(file)
+}
+
+/// Returns true if the kernel has these features of `kernel list`; otherwise the test says that it is skipped.
+pub(super) fn has_features(test: &str, needed: &[&str]) -> bool {
+    let output = Command::new(ANABRANCH).args(["kernel", "list", "--json"]).output().unwrap();
+    let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let features = list["features"].as_array().unwrap();
+    let missing = needed.iter().find_map(|name| {
+        let feature = features.iter().find(|feature| feature["name"] == *name).unwrap();
+        (feature["available"] != true).then_some(feature)
+    });
+    if let Some(feature) = missing {
+        assert!(std::env::var_os("ANABRANCH_REQUIRE_BPF").is_none(), "{feature}");
+        eprintln!("SKIPPED: {test}: {}: {}", feature["name"], feature["note"]);
+    }
+    missing.is_none()
+}
+
+const LOADING: [&str; 4] = ["btf", "struct-ops", "kernel-functions", "capabilities"];
+
+fn registered(name: &str) -> bool {
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    names.split_whitespace().any(|other| other == name)
+}
+
+/// A `kernel load` that has registered its control; killed when the test ends, however it does.
+struct Holder(Child);
+
+impl Holder {
+    fn of(name: &str) -> Self {
+        let mut child = Command::new(ANABRANCH).args(["kernel", "load", name]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let holder = Holder(child);
+        assert!(line.starts_with("loaded "), "{line}");
+        holder
+    }
+
+    /// `kill -9`.
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_kernel_takes_the_registration_of_a_killed_command_back() {
+    let Some(_turn) = turn("load-killed", &LOADING) else { return };
+    let holder = Holder::of("veno");
+    assert!(registered("ab_veno"));
+    // Held, and pinned nowhere: another command can neither take it back nor load it again.
+    let output = Command::new(ANABRANCH).args(["kernel", "unload", "veno"]).output().unwrap();
+    assert!(stderr(&output).contains("a running command holds it"), "{}", stderr(&output));
+    let output = Command::new(ANABRANCH).args(["kernel", "load", "veno"]).output().unwrap();
+    assert!(stderr(&output).contains("is registered with the kernel already"), "{}", stderr(&output));
+    holder.kill();
+    until("ab_veno is gone", || !registered("ab_veno"));
+    let again = Holder::of("veno");
+    assert!(registered("ab_veno"));
+    drop(again);
+    until("ab_veno is gone", || !registered("ab_veno"));
+}
+
+/// Runs a script where bpffs is its own.
+fn with_own_pins(script: &str) -> Output {
+    let script = format!("mount -t bpf bpf /sys/fs/bpf || exit 99\n{script}");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-ec", &script]).env("ANABRANCH", ANABRANCH).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+const PIN: &str = "$ANABRANCH kernel load veno --pin
+grep -qw ab_veno /proc/sys/net/ipv4/tcp_available_congestion_control
+$ANABRANCH kernel status | grep ab_veno
+ls /sys/fs/bpf/anabranch\n";
+
+#[test]
+fn a_pin_survives_the_command_and_unload_leaves_nothing() {
+    let Some(_turn) = turn("load-pinned", &LOADING) else { return };
+    if lacks("unshare") {
+        eprintln!("SKIPPED: load-pinned: it takes unshare");
+        return;
+    }
+    let unload = "$ANABRANCH kernel unload ab_veno
+tries=0
+while $ANABRANCH kernel status | grep -q ab_veno; do tries=$((tries + 1)); test $tries -lt 100; sleep 0.1; done
+if $ANABRANCH kernel unload veno 2>&1; then exit 98; fi
+! test -e /sys/fs/bpf/anabranch\n";
+    let output = with_own_pins(&format!("{PIN}{unload}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", stderr(&output));
+    let pinned = "loaded ab_veno, pinned as /sys/fs/bpf/anabranch/ab_veno
+veno     ab_veno     pinned as /sys/fs/bpf/anabranch/ab_veno
+ab_veno
+unloaded ab_veno\n";
+    assert!(text.starts_with(pinned) && text.contains("`ab_veno` is not loaded"), "{text}");
+    until("ab_veno is gone", || !registered("ab_veno"));
+    // What nobody unloads goes with the bpffs that has the pin.
+    let output = with_own_pins(PIN);
+    assert!(output.status.success(), "{}", stderr(&output));
+    until("ab_veno is gone", || !registered("ab_veno"));
+}
+
+/// Two paths whose buffers are much longer than their round trips.
+const DEEP: &str = r#"
+[path.first]
+rate = "20mbit"
+delay = "10ms"
+queue = "250kB"
+[path.second]
+rate = "10mbit"
+delay = "20ms"
+queue = "250kB"
+[[workload]]
+kind = "files"
+size = "1MiB"
+"#;
+
+/// The largest smoothed round trips of the two subflows in five seconds of iperf3 with this control \[ms\].
+fn round_trips(directory: &Path, control: &str) -> [f64; 2] {
+    let script = format!(
+        "mptcpize run iperf3 -c server -t 5 -C {control} > iperf.log 2>&1 & sender=$!
+sleep 2
+while kill -0 $sender 2> /dev/null; do ss -tinH >> {control}.log; sleep 0.1; done
+wait $sender\n"
+    );
+    fs::write(directory.join("client.sh"), script).unwrap();
+    let args = ["deep.toml", "--duration", "60s", "--server", "mptcpize run iperf3 -s", "--", "sh", "client.sh"];
+    let output = run(directory, &args);
+    let said = fs::read_to_string(directory.join("iperf.log"));
+    assert!(output.status.success(), "{}{said:?}", stderr(&output));
+    let text = fs::read_to_string(directory.join(format!("{control}.log"))).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    ["10.77.1.2", "10.77.2.2"].map(|address| {
+        let of = lines.windows(2).filter(|pair| {
+            [":", "%"].iter().any(|end| pair[0].contains(&format!(" {address}{end}")))
+                && pair[1].contains(&format!(" {control} "))
+        });
+        let srtts = of.filter_map(|pair| pair[1].split_once(" rtt:")?.1.split('/').next()?.parse::<f64>().ok());
+        srtts.fold(0.0, f64::max)
+    })
+}
+
+/// Reno fills the buffers: 250 kB are 100 and 200 ms. wVegas leaves about ten packets there: 6 and 12 ms if all are in
+/// one.
+#[test]
+fn wvegas_carries_mptcp_and_keeps_queues_short() {
+    let Some(_turn) = turn("wvegas", &LOADING) else { return };
+    let Some(directory) = place("wvegas") else { return };
+    if lacks("iperf3") || lacks("mptcpize") || lacks("ss") {
+        eprintln!("SKIPPED: wvegas: it takes iperf3, mptcpize and ss");
+        return;
+    }
+    fs::write(directory.join("deep.toml"), DEEP).unwrap();
+    let _holder = Holder::of("wvegas");
+    let (wvegas, reno) = (round_trips(&directory, "ab_wvegas"), round_trips(&directory, "reno"));
+    println!("largest SRTT: wvegas {wvegas:?}, reno {reno:?} ms");
+    for (at, base) in [20.0, 40.0].into_iter().enumerate() {
+        assert!(wvegas[at] >= base && wvegas[at] < reno[at] / 2.0 + base / 2.0, "wvegas {wvegas:?}, reno {reno:?} ms");
+    }
+}
