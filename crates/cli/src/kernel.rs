@@ -1,6 +1,8 @@
-//! `anabranch kernel`: congestion controls of ours in the stock Linux kernel, and ACKs on the shortest path.
+//! `anabranch kernel`: congestion controls of ours in the stock Linux kernel, ACKs on the shortest path, and decisions
+//! of its MPTCP.
 
 mod acks;
+mod watch;
 
 use crate::failure::Failure;
 use crate::output;
@@ -22,6 +24,7 @@ use std::thread;
   sudo sysctl net.ipv4.tcp_congestion_control=ab_lia
   sudo anabranch kernel acks --path 10.0.1.1,10.1.1.1 --path 10.0.2.1,10.1.1.1
                                                  sends ACKs over the fastest path; the other host runs the same
+  sudo anabranch kernel watch                    how the scheduler shares data among subflows, second by second
 
 The congestion controls are BPF programs, which the kernel verifies; see docs/kernel.md.")]
 pub struct KernelArgs {
@@ -43,6 +46,8 @@ pub enum Action {
     Status(Form),
     /// Send ACKs of MPTCP subflows over the fastest path, between two hosts that both run this.
     Acks(acks::AcksArgs),
+    /// Show the decisions of the kernel's MPTCP as they happen: scheduler, DATA_ACKs, mappings.
+    Watch(watch::WatchArgs),
 }
 
 /// Form of a listing.
@@ -95,6 +100,7 @@ pub fn kernel(catalogue: &Catalogue, args: &KernelArgs) -> Result<(), Failure> {
         }
         Action::Status(form) => show_status(form),
         Action::Acks(args) => acks::acks(catalogue, args),
+        Action::Watch(args) => watch::watch(args),
     }
 }
 

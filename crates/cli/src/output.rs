@@ -31,6 +31,24 @@ pub fn width() -> usize {
     }
 }
 
+/// Standard output for a text that changes: on a terminal a text takes the place of the last one.
+#[derive(Default)]
+pub struct Screen {
+    /// Lines of the last text, if it is to be written over.
+    lines: usize,
+}
+
+impl Screen {
+    /// Shows a text of whole lines.
+    pub fn show(&mut self, text: &str) -> Result<(), Failure> {
+        let back = if self.lines > 0 { format!("\x1b[{}A\x1b[J", self.lines) } else { String::new() };
+        if io::stdout().is_terminal() {
+            self.lines = text.lines().count();
+        }
+        print(&format!("{back}{text}"))
+    }
+}
+
 /// Sees to it, before anything is run, that these files can be written. `files`: the option and what it names.
 pub fn check<'a>(files: impl IntoIterator<Item = (&'a str, Option<&'a PathBuf>)>) -> Result<(), Failure> {
     let mut places: Vec<(&str, PathBuf)> = Vec::new();

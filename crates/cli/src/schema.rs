@@ -33,7 +33,7 @@ pub struct SchemaArgs {
 type Made = fn(&Format) -> Value;
 
 /// The formats, each with the type that is printed, or those of the first and the other lines.
-static SCHEMAS: [(&Format, Made); 27] = [
+static SCHEMAS: [(&Format, Made); 28] = [
     (&format::RUNS, runs),
     (&format::COMPARISON, comparison),
     (&format::PAIRWISE, document::<Standings>),
@@ -60,6 +60,7 @@ static SCHEMAS: [(&Format, Made); 27] = [
     (&format::WHY_LIVE, lines::<NoContents, anabranch_why::LiveAnswer>),
     (&format::CONNECTION_EVENTS, lines::<NoContents, ConnectionEvent>),
     (&format::KERNEL_ACKS, lines::<NoContents, anabranch_kernel::acks::Round>),
+    (&format::KERNEL_WATCH, lines::<NoContents, anabranch_kernel::watch::Event>),
     (&format::PROXY_LOG, lines::<NoContents, proxy::LogLine>),
 ];
 
@@ -155,7 +156,7 @@ fn close(schema: &mut Value) {
     match schema {
         Value::Object(keywords) => {
             // An alternative beside fields names further fields of the same object.
-            let alternatives = keywords.contains_key("oneOf");
+            let alternatives = keywords.contains_key("oneOf") && keywords.contains_key("properties");
             for (name, value) in keywords.iter_mut() {
                 // Below `oneOf` of a flattened enumeration the fields around it are not known.
                 if !(alternatives && name == "oneOf") {

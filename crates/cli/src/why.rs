@@ -94,7 +94,7 @@ pub fn why(catalogue: &Arc<Catalogue>, args: &WhyArgs) -> Result<(), Failure> {
 }
 
 /// Reads the time between two answers.
-fn interval(text: &str) -> Result<Duration, String> {
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     match span(text)? {
         span if span < SHORTEST_INTERVAL => Err("accepted: 100ms or more".to_owned()),
         span => Ok(span),

@@ -14,6 +14,7 @@ pub(crate) struct Btf<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Struct,
+    Typedef,
     Function,
     Variable,
     Section,
@@ -59,6 +60,7 @@ impl<'a> Btf<'a> {
     pub(crate) fn kind(&self, number: u32) -> Option<Kind> {
         Some(match self.info(number)? >> 24 & 0x1f {
             4 => Kind::Struct,
+            8 => Kind::Typedef,
             12 => Kind::Function,
             14 => Kind::Variable,
             15 => Kind::Section,

@@ -3,11 +3,11 @@
 use crate::btf::{Btf, Kind};
 use crate::load::BTF;
 use crate::sys;
+use crate::watch;
 use rustix::fs::statfs;
 use rustix::thread::{CapabilitySet, capabilities};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::path::Path;
 
 /// An ability of the kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
@@ -32,7 +32,7 @@ pub fn features() -> Vec<Feature> {
     };
     let missing_functions: Vec<&str> = FUNCTIONS.iter().copied().filter(|name| !has(Kind::Function, name)).collect();
     let missing_capabilities = missing_capabilities();
-    let events = Path::new("/sys/kernel/tracing/events/mptcp");
+    let missing_events = btf.as_ref().map_or_else(|| vec!["everything".into()], watch::missing);
     let bpffs = statfs("/sys/fs/bpf").is_ok_and(|fs| fs.f_type as u64 == BPF_FS_MAGIC);
     let classifier = classifier();
     vec![
@@ -84,9 +84,9 @@ pub fn features() -> Vec<Feature> {
         ),
         feature(
             "tracepoints",
-            events.is_dir(),
-            "decisions of the MPTCP scheduler can be watched",
-            format!("{} cannot be read: it takes root, tracefs there, and CONFIG_TRACING", events.display()),
+            missing_events.is_empty(),
+            "decisions of the MPTCP scheduler can be watched (`kernel watch`)",
+            format!("it lacks {}", missing_events.join(", ")),
         ),
         feature(
             "mptcp-schedulers",

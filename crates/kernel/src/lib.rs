@@ -1,5 +1,5 @@
-//! Congestion controls for the stock Linux kernel, BPF programs that see all subflows of an MPTCP connection, and ACKs
-//! on the shortest path ([`acks`]).
+//! Congestion controls for the stock Linux kernel, BPF programs that see all subflows of an MPTCP connection, ACKs on
+//! the shortest path ([`acks`]), and the decisions of its scheduler ([`watch`]).
 //!
 //! An [`Algorithm`] is a BPF object that clang built at packaging time (`packaging/bpf`); [`load`] registers it as a
 //! `tcp_congestion_ops` of the running kernel, without a compiler and without a C library. The kernel verifies the
@@ -17,6 +17,7 @@ mod object;
 mod pin;
 #[allow(unsafe_code)]
 mod sys;
+pub mod watch;
 
 pub use algorithm::{ALGORITHMS, Algorithm};
 pub use features::{Feature, features};

@@ -24,7 +24,7 @@ pub enum LoadError {
     #[error("this kernel has no BTF: cannot read {BTF}: {0}")]
     NoBtf(io::Error),
     /// The kernel lacks a function, a struct or a command that is needed.
-    #[error("this kernel does not support congestion controls from BPF: it has no {0}")]
+    #[error("this kernel does not support such programs of BPF: it has no {0}")]
     Lacks(String),
     /// The process may not load it.
     #[error("loading BPF programs is not permitted")]
@@ -180,16 +180,7 @@ fn load_program(
     index: usize,
     btf: BorrowedFd<'_>,
 ) -> Result<OwnedFd, LoadError> {
-    let mut instructions = program.instructions.clone();
-    for (at, name) in &program.references {
-        let number = kernel
-            .find(Kind::Function, name)
-            .ok_or_else(|| LoadError::Lacks(format!("function `{name}` for BPF programs")))?;
-        let call = instructions.get_mut(*at..*at + 8).ok_or_else(|| LoadError::Lacks(format!("call at {at}")))?;
-        // BPF_PSEUDO_KFUNC_CALL in the source register; the number of the function in the kernel's BTF as immediate.
-        call[1] = call[1] & 0x0f | 0x20;
-        call[4..].copy_from_slice(&number.to_le_bytes());
-    }
+    let instructions = resolve(program, Some(kernel), |_| None)?;
     let target = Target {
         kind: sys::BPF_PROG_TYPE_STRUCT_OPS,
         expected_attach_type: index as u32,
@@ -197,6 +188,34 @@ fn load_program(
     };
     verify(object, program, &instructions, &target, btf)
 }
+
+/// The instructions of a program, with the numbers of the maps and of the functions of the kernel that it refers to.
+pub(crate) fn resolve(
+    program: &Program<'_>,
+    kernel: Option<&Btf<'_>>,
+    map: impl Fn(&str) -> Option<i32>,
+) -> Result<Vec<u8>, LoadError> {
+    let mut instructions = program.instructions.clone();
+    for (at, name) in &program.references {
+        let (kind, number) = match map(name) {
+            Some(number) => (BPF_PSEUDO_MAP_FD, number),
+            None => {
+                let number = kernel.and_then(|kernel| kernel.find(Kind::Function, name));
+                let number = number.ok_or_else(|| LoadError::Lacks(format!("function `{name}` for BPF programs")))?;
+                (BPF_PSEUDO_KFUNC_CALL, number as i32)
+            }
+        };
+        let instruction = instructions.get_mut(*at..*at + 8);
+        let instruction = instruction.ok_or_else(|| LoadError::Lacks(format!("instruction at {at}")))?;
+        instruction[1] = instruction[1] & 0x0f | kind << 4;
+        instruction[4..].copy_from_slice(&number.to_le_bytes());
+    }
+    Ok(instructions)
+}
+
+/// Meanings of an instruction's immediate, in the place of its source register.
+const BPF_PSEUDO_MAP_FD: u8 = 1;
+const BPF_PSEUDO_KFUNC_CALL: u8 = 2;
 
 /// Hands the types of an object to the kernel.
 pub(crate) fn types(object: &Object<'_>, name: &'static str) -> Result<OwnedFd, LoadError> {
@@ -251,7 +270,8 @@ fn tail(log: &[u8]) -> String {
     lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
 }
 
-fn failed(what: &str, error: io::Error) -> LoadError {
+/// An error of a system call.
+pub(crate) fn failed(what: &str, error: io::Error) -> LoadError {
     match error.raw_os_error() {
         Some(libc::EPERM) => LoadError::NotAllowed,
         _ => LoadError::Failed { what: what.into(), error },

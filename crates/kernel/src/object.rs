@@ -1,8 +1,9 @@
-//! A BPF object of ours: programs for the members of a struct of operations, or for the packets of a device.
+//! A BPF object of ours: programs for the members of a struct of operations, for the packets of a device, or for
+//! tracepoints.
 //!
-//! The section `struct_ops/MEMBER` is the program of that member, `tcx/DIRECTION` that of a direction. Calls of kernel
-//! functions and loads of maps refer to symbols by name; of maps the object says no more. There are no global variables
-//! and no functions of a section's own.
+//! The section `struct_ops/MEMBER` is the program of that member, `tcx/DIRECTION` that of a direction, `tp_btf/NAME`
+//! that of a tracepoint. Calls of kernel functions and loads of maps refer to symbols by name; of maps the object says
+//! no more. There are no global variables and no functions of a section's own.
 
 use crate::btf::Btf;
 use crate::elf::{Elf, u32_at};
@@ -18,7 +19,7 @@ pub(crate) struct Object<'a> {
 
 /// One program.
 pub(crate) struct Program<'a> {
-    /// The member of the struct of operations, or the direction.
+    /// The member of the struct of operations, the direction, or the tracepoint.
     pub(crate) name: &'a str,
     /// Instructions; a call of a kernel function has no number yet, nor has a map.
     pub(crate) instructions: Vec<u8>,
@@ -39,7 +40,7 @@ impl<'a> Object<'a> {
         let program = |section: &str| elf.sections().find(|found| found.name == section);
         let mut programs = Vec::new();
         for section in elf.sections() {
-            let names = ["struct_ops/", "tcx/"].map(|kind| section.name.strip_prefix(kind));
+            let names = ["struct_ops/", "tcx/", "tp_btf/"].map(|kind| section.name.strip_prefix(kind));
             let Some(name) = names.into_iter().flatten().next() else { continue };
             programs.push(Program {
                 name,

@@ -1,11 +1,22 @@
-//! The `bpf(2)` system call, and one of `ioctl(2)`: the only place with `unsafe`.
+//! The `bpf(2)` system call, the memory that it shares, and one call of `ioctl(2)`: the only place with `unsafe`.
 //!
 //! Attributes are laid out by hand, as `union bpf_attr` of `linux/bpf.h` has them: 144 bytes, of which the kernel takes
 //! those beyond what it knows only if they are zero.
 
+use anabranch_units::Duration;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
+
+mod ring;
+
+pub(crate) use ring::Ring;
+
+/// The clock that programs read.
+pub(crate) fn monotonic() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
 
 /// A command and its attributes.
 struct Attributes<'a> {
@@ -229,6 +240,11 @@ pub(crate) fn link_device(program: BorrowedFd<'_>, device: u32, attach_type: u32
     Attributes::new().fd(0, program).number(4, device).number(8, attach_type).open(BPF_LINK_CREATE)
 }
 
+/// Runs a program at its tracepoint for as long as the link is open.
+pub(crate) fn link_tracing(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    Attributes::new().fd(8, program).open(BPF_RAW_TRACEPOINT_OPEN)
+}
+
 /// The kind of a device's hardware address (ARPHRD), and the first six bytes of the address (`netdevice(7)`).
 pub(crate) fn hardware_address(socket: impl AsFd, name: &str) -> io::Result<(u16, [u8; 6])> {
     // `struct ifreq`: a name, and here a `struct sockaddr` with the kind as its family.
@@ -263,6 +279,7 @@ const BPF_MAP_DELETE_ELEM: u32 = 3;
 const BPF_MAP_GET_NEXT_KEY: u32 = 4;
 const BPF_PROG_LOAD: u32 = 5;
 const BPF_OBJ_PIN: u32 = 6;
+const BPF_RAW_TRACEPOINT_OPEN: u32 = 17;
 const BPF_BTF_LOAD: u32 = 18;
 const BPF_LINK_CREATE: u32 = 28;
 /// `enum bpf_map_type`, `enum bpf_attach_type`, flags of maps, `enum bpf_prog_type`.
@@ -271,7 +288,10 @@ pub(crate) const BPF_MAP_TYPE_LRU_HASH: u32 = 9;
 const BPF_MAP_TYPE_STRUCT_OPS: u32 = 26;
 pub(crate) const BPF_TCX_INGRESS: u32 = 46;
 pub(crate) const BPF_TCX_EGRESS: u32 = 47;
+const BPF_MAP_TYPE_RINGBUF: u32 = 27;
+pub(crate) const BPF_TRACE_RAW_TP: u32 = 23;
 const BPF_STRUCT_OPS: u32 = 44;
 const BPF_F_LINK: u32 = 1 << 13;
 pub(crate) const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
+pub(crate) const BPF_PROG_TYPE_TRACING: u32 = 26;
 pub(crate) const BPF_PROG_TYPE_STRUCT_OPS: u32 = 27;

@@ -47,7 +47,8 @@ pub static FORMATS: [&Format; 22] = [
 ];
 
 /// Formats of lines: events and logs, one JSON object on each line.
-pub static LINES: [&Format; 5] = [&PACKET_EVENTS, &WHY_LIVE, &CONNECTION_EVENTS, &KERNEL_ACKS, &PROXY_LOG];
+pub static LINES: [&Format; 6] =
+    [&PACKET_EVENTS, &WHY_LIVE, &CONNECTION_EVENTS, &KERNEL_ACKS, &KERNEL_WATCH, &PROXY_LOG];
 
 const fn format(name: &'static str, version: u32, written_by: &'static str, about: &'static str) -> Format {
     Format { name, version, about, written_by }
@@ -116,6 +117,9 @@ pub static CONNECTION_EVENTS: Format =
 /// Rounds of probes, and the paths of ACKs.
 pub static KERNEL_ACKS: Format =
     format("kernel-acks", 1, "`kernel acks --json`", "rounds of probes on each path, and where ACKs travel");
+/// Decisions of the kernel's MPTCP.
+pub static KERNEL_WATCH: Format =
+    format("kernel-watch", 1, "`kernel watch --json`", "decisions of the kernel's scheduler, DATA_ACKs and mappings");
 /// Log of a proxy.
 pub static PROXY_LOG: Format =
     format("proxy-log", 1, "`proxy --log-format json`", "what a proxy logs, such as each connection at its end");

@@ -9,7 +9,7 @@ use anabranch_lab::format::{NoContents, WHY_LIVE};
 use anabranch_units::Duration;
 use anabranch_why::{Follower, LiveAnswer, Protocol, Socket, Target};
 use miette::miette;
-use std::io::{ErrorKind, IsTerminal};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 
 /// Looks in an interval: the state between two of them is taken for that at the later one.
@@ -39,8 +39,8 @@ pub fn follow(args: &WhyArgs) -> Result<(), Failure> {
     let mut host = Host { diag, mptcp: true };
     let mut follower = Follower::new(Vec::new());
     let clock = Clock::start();
-    let mut screen = Screen { json: args.json, lines: 0 };
-    screen.begin()?;
+    let mut answers = Answers { json: args.json, screen: output::Screen::default() };
+    answers.begin()?;
     let pause = (args.interval / LOOKS).max(SHORTEST);
     let mut due = Duration::ZERO + args.interval;
     let mut waiting = false;
@@ -59,7 +59,7 @@ pub fn follow(args: &WhyArgs) -> Result<(), Failure> {
         }
         if at.as_nanos() >= due.as_nanos() {
             match follower.has_found() || args.json {
-                true => screen.show(&follower.interval())?,
+                true => answers.show(&follower.interval())?,
                 false if !waiting => {
                     waiting = true;
                     output::remark("waiting for such a connection; `ss -tnM` lists those that there are");
@@ -75,7 +75,7 @@ pub fn follow(args: &WhyArgs) -> Result<(), Failure> {
             break;
         }
     }
-    screen.show(&follower.whole())
+    answers.show(&follower.whole())
 }
 
 /// Returns true if there is no such process.
@@ -147,13 +147,12 @@ impl Host {
 }
 
 /// Standard output.
-struct Screen {
+struct Answers {
     json: bool,
-    /// Lines of the last answer, if it is to be written over.
-    lines: usize,
+    screen: output::Screen,
 }
 
-impl Screen {
+impl Answers {
     fn begin(&self) -> Result<(), Failure> {
         match self.json {
             true => output::print(&format!("{}\n", serde_json::json!(WHY_LIVE.document(NoContents {})))),
@@ -162,15 +161,9 @@ impl Screen {
     }
 
     fn show(&mut self, answer: &LiveAnswer) -> Result<(), Failure> {
-        if self.json {
-            return output::print(&format!("{}\n", serde_json::json!(answer)));
+        match self.json {
+            true => output::print(&format!("{}\n", serde_json::json!(answer))),
+            false => self.screen.show(&anabranch_report::why_live(answer, output::width())),
         }
-        let text = anabranch_report::why_live(answer, output::width());
-        // On a terminal an answer takes the place of the last one.
-        let back = if self.lines > 0 { format!("\x1b[{}A\x1b[J", self.lines) } else { String::new() };
-        if std::io::stdout().is_terminal() {
-            self.lines = text.lines().count();
-        }
-        output::print(&format!("{back}{text}"))
     }
 }

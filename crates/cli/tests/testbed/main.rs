@@ -15,6 +15,7 @@ mod killed;
 mod links;
 mod ordinary_user;
 mod terminal;
+mod watch;
 
 use common::directory;
 use std::fs;

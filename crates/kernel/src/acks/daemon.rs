@@ -5,6 +5,7 @@ use super::message::{self, Kind, Message};
 use super::path::{Path, PathRound, is_same};
 use super::programs::{Attached, Programs, not_attached};
 use super::{AcksError, PATHS, PathSpec, Setup};
+use crate::sys::monotonic;
 use anabranch_policy::ack_path::{AckPath, Probing};
 use anabranch_units::{Duration, Instant, SubflowId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -340,12 +341,6 @@ impl Sockets {
 
 fn since(beginning: Duration) -> Instant {
     Instant::from_nanos(monotonic().saturating_sub(beginning).as_nanos())
-}
-
-/// The clock that programs read.
-fn monotonic() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Duration::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 fn nonce() -> Result<u64, AcksError> {

@@ -32,14 +32,7 @@ impl Programs {
         let types = load::types(&object, NAME)?;
         let program = |name: &str, attach_type| {
             let program = object.programs.iter().find(|program| program.name == name).ok_or_else(damaged)?;
-            let mut instructions = program.instructions.clone();
-            for (at, name) in &program.references {
-                let map = maps.named(name).ok_or_else(damaged)?;
-                let instruction = instructions.get_mut(*at..*at + 8).ok_or_else(damaged)?;
-                // BPF_PSEUDO_MAP_FD in the source register, the file descriptor as immediate.
-                instruction[1] = instruction[1] & 0x0f | 0x10;
-                instruction[4..].copy_from_slice(&map.number().to_le_bytes());
-            }
+            let instructions = load::resolve(program, None, |name| Some(maps.named(name)?.number()))?;
             let target =
                 Target { kind: sys::BPF_PROG_TYPE_SCHED_CLS, expected_attach_type: attach_type, attach_btf_id: 0 };
             load::verify(&object, program, &instructions, &target, types.as_fd())
