@@ -28,6 +28,8 @@ pub struct Passing<'a> {
     pub file: usize,
     /// Index of its interface in the file.
     pub interface: u32,
+    /// Its number in the file, from 1, as Wireshark counts.
+    pub number: u64,
     /// Flow that it belongs to.
     pub sighting: Sighting,
     /// Content.
@@ -61,9 +63,9 @@ fn inspect_inputs(mut inputs: Vec<Input>, limits: Limits, watch: &mut dyn FnMut(
     loop {
         let next = inputs.iter_mut().enumerate().filter_map(|(index, input)| Some((input.next_at()?, index))).min();
         let Some((_, index)) = next else { break };
-        let Some((at, interface, packet)) = inputs[index].next_packet() else { continue };
+        let Some((at, interface, number, packet)) = inputs[index].next_packet() else { continue };
         if let Some(sighting) = inspector.packet(at, (index as u32) << 16 | interface, &packet) {
-            watch(Passing { file: index, interface, sighting, captured: &packet });
+            watch(Passing { file: index, interface, number, sighting, captured: &packet });
         }
     }
     let interfaces = inputs.iter().map(Input::interfaces).collect();
@@ -157,16 +159,16 @@ impl Input {
         self.waiting.peek().map(|Reverse(waiting)| waiting.at)
     }
 
-    /// The next record, if it is a TCP segment: time, interface, segment.
-    fn next_packet(&mut self) -> Option<(Option<Instant>, u32, Captured)> {
-        let Reverse(Waiting { record, .. }) = self.waiting.pop()?;
+    /// The next record, if it is a TCP segment: time, interface, number, segment.
+    fn next_packet(&mut self) -> Option<(Option<Instant>, u32, u64, Captured)> {
+        let Reverse(Waiting { record, number, .. }) = self.waiting.pop()?;
         self.waiting_bytes -= record.bytes.len();
         self.fill();
         let link = self.reader.as_ref()?.interfaces().get(record.interface as usize)?.link;
         match segment(link, &record) {
             Ok(captured) => {
                 self.tcp += 1;
-                Some((record.at, record.interface & 0xffff, captured))
+                Some((record.at, record.interface & 0xffff, number, captured))
             }
             Err(reason) => {
                 *self.passed_over.entry(reason).or_default() += 1;

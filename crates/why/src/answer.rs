@@ -43,6 +43,13 @@ pub struct Answer {
     pub left_out: Vec<LeftOut>,
 }
 
+impl Answer {
+    /// Returns the longest transfer of the first repetition: of several it tells most.
+    pub fn longest(&self) -> Option<&Transfer> {
+        self.transfers.iter().max_by_key(|transfer| transfer.time_ns)
+    }
+}
+
 /// Mean over the repetitions, with the half of its 95 % interval.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Measure {

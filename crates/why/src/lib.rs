@@ -22,11 +22,12 @@ mod live;
 mod sentence;
 
 pub use alternative::{Alternative, Alternatives, Kind, LeftOut, Load, Others, buffers};
+pub use anabranch_wire::Flags;
 pub use answer::{Answer, IdlePath, Interval, Measure, PathTime, Reason, Share, Transfer, Tried};
 pub use bands::{Band, Bands, Cause};
 pub use capture::{
-    CaptureAnswer, CaptureInquiry, Confidence, Fault, FaultKind, JudgedConnection, JudgedDirection, OtherConnection,
-    PathAbout, PathMeasured,
+    CaptureAnswer, CaptureInquiry, Confidence, Copied, Fault, FaultKind, Flight, Heard, JudgedConnection,
+    JudgedDirection, OtherConnection, PathAbout, PathMeasured, Sent, Trace, TracedFlow,
 };
 pub use inquiry::{Inquiry, InquiryError};
 pub use judge::{Judge, Judged};

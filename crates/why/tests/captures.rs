@@ -6,7 +6,7 @@ use anabranch_capture::Reader;
 use anabranch_lab::{Keep, run};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Origin, Scenario};
-use anabranch_why::{CaptureAnswer, CaptureInquiry, Confidence, FaultKind, JudgedConnection, Limit};
+use anabranch_why::{CaptureAnswer, CaptureInquiry, Confidence, Copied, FaultKind, JudgedConnection, Limit};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -319,4 +319,44 @@ fn captures_of_nothing() {
     let answer = ask_of("syn-only", syn_only, usize::MAX);
     says(&answer, &["The capture has no data of this connection: there is nothing to judge."]);
     assert!(ask_bytes("text", b"no capture").connection.is_none());
+}
+
+/// The drawing of a transfer names packets by their numbers in the files, and has every byte once as new data.
+#[test]
+fn a_trace_names_the_packets_of_the_captures() {
+    let captured = Captured::of("trace", &TWO.replace("queue = \"100p\"\n", "queue = \"100p\"\nloss = \"1%\"\n"));
+    let files = ["client", "server"].map(|host| captured.file(host));
+    let inquiry = CaptureInquiry::read(&files);
+    let answer = inquiry.answer(None);
+    let traces = inquiry.traces(None);
+    let trace = traces.first().unwrap();
+    assert_eq!((trace.from, connection(&answer).directions[0].from), (1, 1), "the server sends");
+    assert_eq!(trace.paths, ["wlan", "lte"]);
+    // The data stands at the end of each record that its number names, at both ends.
+    let records = ["client", "server"].map(|host| captured.records(host));
+    let origin = connection(&answer).begin_unix_ns;
+    let mut at_both = 0;
+    for it in trace.sent.iter().filter(|it| it.length > 0) {
+        let ends = trace.subflows[it.subflow].files.map(Option::unwrap);
+        let record = |end: usize| records[ends[end]].get(it.numbers[end].checked_sub(1)? as usize);
+        let left = record(0).unwrap();
+        assert_eq!(left.0, it.at, "packet {} of the server left then", it.numbers[0]);
+        assert!(left.1.len() as u64 > it.length && it.at >= origin);
+        if let Some(arrived) = it.arrived {
+            let came = record(1).unwrap();
+            assert_eq!((came.0, &came.1), (arrived, &left.1), "packet {} of the client is the same", it.numbers[1]);
+            at_both += 1;
+        }
+        assert!(!(it.lost && it.arrived.is_some()));
+    }
+    assert!(at_both > 2500, "{at_both}");
+    let new = trace.sent.iter().filter(|it| it.copy == Copied::New).map(|it| it.length).sum::<u64>();
+    assert_eq!(new, 4_000_000);
+    assert!(trace.sent.iter().any(|it| it.copy == Copied::Retransmitted) && trace.sent.iter().any(|it| it.lost));
+    // The same from one end, where the other's numbers are not known.
+    let alone = CaptureInquiry::read(&files[1..]).traces(None);
+    assert!(alone[0].sent.iter().all(|it| it.numbers[1] == 0 && it.numbers[0] > 0));
+    assert_eq!(inquiry.traces_in_order(0), traces, "it is the only connection");
+    assert!(inquiry.traces_in_order(1).is_empty() && inquiry.traces(Some(2)).is_empty());
+    assert!(trace.flight.iter().any(|it| it.in_flight > 20_000 && it.window > 20_000));
 }

@@ -47,6 +47,8 @@ pub struct JudgedConnection {
     pub endpoints: [String; 2],
     /// Place of the capture, in words.
     pub captured: String,
+    /// Time from which instants are counted, in nanoseconds since 1970: that at which the first packet left.
+    pub begin_unix_ns: u64,
     /// True if packets of one side only were captured: then no direction is judged.
     pub one_sided: bool,
     /// Paths, in the order in which their subflows were first seen.

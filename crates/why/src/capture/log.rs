@@ -35,6 +35,8 @@ pub(crate) struct Entry {
     pub sack: [u32; 2],
     /// TSval, if [`STAMP`].
     pub stamp: u32,
+    /// Number of the packet in its file, from 1; of joined neighbours that of the first.
+    pub number: u32,
     pub window: u16,
     pub flags: u8,
     /// Bits: the sending side of the flow, and which fields hold something.
@@ -151,7 +153,7 @@ pub(crate) struct Log {
 impl Log {
     /// A packet passes.
     pub(crate) fn packet(&mut self, passing: Passing<'_>) {
-        let Passing { file, interface, sighting, captured } = passing;
+        let Passing { file, interface, number, sighting, captured } = passing;
         if self.flows.len() <= sighting.flow {
             self.flows.resize_with(sighting.flow + 1, || None);
         }
@@ -172,7 +174,7 @@ impl Log {
             self.left_out += 1;
             return;
         }
-        let entry = flow.entry(&sighting, captured);
+        let entry = Entry { number: u32::try_from(number).unwrap_or(0), ..flow.entry(&sighting, captured) };
         flow.places.entry(file).or_default().push(entry);
         self.entries += 1;
         // Where nothing is left to be joined, the log may grow by a quarter before the next try.
@@ -209,7 +211,7 @@ fn join(last: &mut Entry, next: &mut Entry) -> bool {
         return false;
     }
     let (at, length) = (if last.length == 0 { next.at } else { last.at }, last.length + next.length);
-    *last = Entry { at, length, seq: last.seq, dsn: last.dsn, ..*next };
+    *last = Entry { at, length, seq: last.seq, dsn: last.dsn, number: last.number, ..*next };
     true
 }
 

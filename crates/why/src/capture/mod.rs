@@ -17,6 +17,7 @@ mod log;
 mod picture;
 mod sender;
 mod stream;
+mod trace;
 mod verdict;
 mod words;
 
@@ -24,6 +25,7 @@ pub use answer::{
     CaptureAnswer, Confidence, Fault, FaultKind, JudgedConnection, JudgedDirection, OtherConnection, PathAbout,
     PathMeasured,
 };
+pub use trace::{Copied, Flight, Heard, Sent, Trace, TracedFlow};
 
 use crate::{Band, Bands, Interval, Limit, PathTime, Share};
 use anabranch_inspect::{Limits, Offer, Watched, inspect_bytes, inspect_watched};
@@ -90,10 +92,7 @@ impl CaptureInquiry {
 
     /// Answers about a connection, by its number; without one about that with most data.
     pub fn answer(&self, number: Option<usize>) -> CaptureAnswer {
-        let chosen = match number {
-            Some(number) => self.candidates.iter().find(|it| it.number == number),
-            None => self.candidates.iter().max_by_key(|it| (it.bytes[0] + it.bytes[1], usize::MAX - it.number)),
-        };
+        let chosen = self.choose(number);
         let mut others: Vec<&Candidate> =
             self.candidates.iter().filter(|it| Some(it.number) != chosen.map(|it| it.number)).collect();
         let other_connections = others.len();
@@ -111,6 +110,48 @@ impl CaptureInquiry {
         answer
     }
 
+    /// Returns the course of both directions of a connection, as far as they carry data: first of that with most data.
+    /// Without a number it is the connection that [`CaptureInquiry::answer`] judges.
+    pub fn traces(&self, number: Option<usize>) -> Vec<Trace> {
+        self.choose(number).map_or(Vec::new(), |chosen| self.trace(chosen))
+    }
+
+    /// The same of a connection by its place in the order of their first packets, from 0.
+    pub fn traces_in_order(&self, place: usize) -> Vec<Trace> {
+        let first = |it: &&Candidate| {
+            let flows = it.members.iter().filter_map(|(flow, _)| self.log.flows.get(*flow)?.as_ref());
+            flows.flat_map(|flow| flow.places.values()).filter_map(|entries| entries.first()).map(|it| it.at).min()
+        };
+        let mut order: Vec<&Candidate> = self.candidates.iter().collect();
+        order.sort_by_key(first);
+        order.get(place).map_or(Vec::new(), |chosen| self.trace(chosen))
+    }
+
+    fn trace(&self, candidate: &Candidate) -> Vec<Trace> {
+        let painted = self.paint(candidate);
+        let paths = self.names(&painted);
+        let one = |side: usize| {
+            let verdict = self.verdict(candidate, &painted, side, true).map(|(verdict, _)| verdict);
+            let mut trace = trace::trace(&painted.pictures, side, verdict.as_ref())?;
+            trace.files = self.watched.report.files.iter().map(|file| file.name.clone()).collect();
+            trace.paths.clone_from(&paths);
+            trace.joined = self.log.joined > 0;
+            trace.subflows =
+                painted.flows.iter().zip(&painted.pictures).map(|(it, picture)| traced(*it, picture, side)).collect();
+            Some(trace)
+        };
+        let sides = if candidate.bytes[1] > candidate.bytes[0] { [1, 0] } else { [0, 1] };
+        sides.into_iter().filter_map(one).collect()
+    }
+
+    /// The connection of this number, or else that with most data.
+    fn choose(&self, number: Option<usize>) -> Option<&Candidate> {
+        match number {
+            Some(number) => self.candidates.iter().find(|it| it.number == number),
+            None => self.candidates.iter().max_by_key(|it| (it.bytes[0] + it.bytes[1], usize::MAX - it.number)),
+        }
+    }
+
     /// Returns the intervals of each connection, in the order of their first packets: those of each side that sends
     /// data, with times since 1970.
     #[doc(hidden)]
@@ -119,7 +160,8 @@ impl CaptureInquiry {
         for candidate in &self.candidates {
             let painted = self.paint(candidate);
             let first = packets(&painted.pictures).map(|it| it.sent).min().unwrap_or(0);
-            let sides = [0, 1].map(|side| self.verdict(candidate, &painted, side).map(|(verdict, _)| verdict.bands));
+            let sides =
+                [0, 1].map(|side| self.verdict(candidate, &painted, side, false).map(|(verdict, _)| verdict.bands));
             all.push((first, sides));
         }
         all.sort_by_key(|(first, _)| *first);
@@ -149,12 +191,14 @@ impl CaptureInquiry {
         painted
     }
 
-    /// Judges what `side` sent. Other connections on the same paths fill the same links.
+    /// Judges what `side` sent. Other connections on the same paths fill the same links. `keeps` says that what is in
+    /// flight is wanted as well.
     fn verdict(
         &self,
         candidate: &Candidate,
         painted: &Painted<'_>,
         side: usize,
+        keeps: bool,
     ) -> Option<(Verdict, Vec<PathTraffic>)> {
         let end = packets(&painted.pictures).map(|it| it.sent).max().unwrap_or(0);
         let beside = self.beside(candidate, painted);
@@ -167,7 +211,7 @@ impl CaptureInquiry {
             };
             traffic.push(PathTraffic::of(&of(side), &of(1 - side), end));
         }
-        let verdict = verdict::judge(&painted.pictures, side, traffic.clone())?;
+        let verdict = verdict::judge(&painted.pictures, side, traffic.clone(), keeps)?;
         Some((verdict, traffic))
     }
 
@@ -224,7 +268,7 @@ impl CaptureInquiry {
             if candidate.bytes[side] == 0 || candidate.bytes[side] < LEAST.min(largest) {
                 continue;
             }
-            if let Some((verdict, traffic)) = self.verdict(candidate, &painted, side) {
+            if let Some((verdict, traffic)) = self.verdict(candidate, &painted, side, false) {
                 let about = self.about(candidate, &painted, side);
                 directions.push(direction(&painted, &names, side, &verdict, &traffic, about.confidence(), begin));
             }
@@ -245,6 +289,7 @@ impl CaptureInquiry {
             sides: candidate.sides.map(str::to_owned),
             endpoints: candidate.endpoints(&self.log),
             captured: captured(&about, candidate, main),
+            begin_unix_ns: begin,
             one_sided,
             paths: paths(&painted, &names),
             faults,
@@ -298,6 +343,17 @@ impl CaptureInquiry {
             return own;
         }
         painted.paths.iter().map(|(own, other)| format!("{own} > {other}")).collect()
+    }
+}
+
+/// A subflow, seen from the side that sends.
+fn traced((flow, swapped): (&FlowLog, bool), picture: &FlowPicture, side: usize) -> TracedFlow {
+    let ends = [flow.key.source().to_string(), flow.key.destination().to_string()];
+    let turned = |place: usize| place ^ side;
+    TracedFlow {
+        path: picture.path,
+        ends: [0, 1].map(|place| ends[turned(place) ^ usize::from(swapped)].clone()),
+        files: [0, 1].map(|place| picture.files[turned(place)]),
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct Packet {
     /// Newest block of SACK.
     pub sack: Option<(i64, i64)>,
     pub flags: u8,
+    /// Numbers in the files that saw it leave and arrive; 0 where none did.
+    pub numbers: [u32; 2],
 }
 
 impl Packet {
@@ -78,6 +80,8 @@ pub(crate) struct FlowPicture {
     pub backup: bool,
     /// True if the data of the side has no DSS.
     pub plain: [bool; 2],
+    /// Files that stand for the two ends.
+    pub files: [Option<usize>; 2],
     pub facts: [SideFacts; 2],
     /// False if the capture missed the SYNs, and with them the scale of windows.
     pub scaled: bool,
@@ -131,6 +135,8 @@ pub(crate) fn paint(flow: &FlowLog, swapped: bool, path: usize, begins: DataBegi
         ends[1 - main] = None;
     }
     let plain = [0, 1].map(|side| facts[side].dss == 0 && facts[1 - side].dss == 0);
+    let names: Vec<usize> = flow.places.keys().copied().collect();
+    let files = ends.map(|end| end.and_then(|place| names.get(place).copied()));
     let packets = paired.unwrap_or_else(|| {
         [0, 1].map(|side| match (ends[side], ends[1 - side]) {
             (Some(here), _) => leaving(&places[here], side, rtt),
@@ -149,6 +155,7 @@ pub(crate) fn paint(flow: &FlowLog, swapped: bool, path: usize, begins: DataBegi
         backup: [flow.syn, flow.syn_ack].iter().any(Offer::is_backup)
             || facts.iter().any(|side| side.priority == Some(true)),
         plain,
+        files,
         facts,
         scaled: facts.iter().all(|side| side.isn.is_some()) && flow.opener.is_some(),
     };
@@ -284,8 +291,20 @@ fn raw(entry: &Entry, sent: u64, arrived: u64) -> (Packet, Entry) {
         window: 0,
         sack: None,
         flags: entry.flags,
+        numbers: [entry.number, 0],
     };
     (packet, *entry)
+}
+
+/// The same of a packet that was seen when it arrived.
+fn raw_arriving(entry: &Entry, sent: u64) -> (Packet, Entry) {
+    let (packet, entry) = raw(entry, sent, entry.at);
+    (Packet { numbers: [0, entry.number], ..packet }, entry)
+}
+
+/// This entry saw the packet arrive.
+fn arrives(packet: &mut Packet, entry: &Entry) {
+    (packet.arrived, packet.numbers[1]) = (entry.at, entry.number);
 }
 
 /// Numbers as they are in the entry; [`number`] makes positions of them.
@@ -333,7 +352,7 @@ fn pair(here: &Place, there: &Place, side: usize, rtt: u64) -> (Vec<Packet>, usi
             (packets[next].0.sent <= entry.at).then(|| queue.pop_front()).flatten()
         });
         match found {
-            Some(index) => packets[index].0.arrived = entry.at,
+            Some(index) => arrives(&mut packets[index].0, entry),
             None => strangers.push(entry),
         }
     }
@@ -345,8 +364,8 @@ fn pair(here: &Place, there: &Place, side: usize, rtt: u64) -> (Vec<Packet>, usi
         for entry in strangers {
             let queue = rough.get_mut(&outline(entry));
             match queue.and_then(|queue| (packets[*queue.front()?].0.sent <= entry.at).then(|| queue.pop_front())) {
-                Some(Some(index)) => packets[index].0.arrived = entry.at,
-                _ => packets.push(raw(entry, entry.at.saturating_sub(rtt / 2), entry.at)),
+                Some(Some(index)) => arrives(&mut packets[index].0, entry),
+                _ => packets.push(raw_arriving(entry, entry.at.saturating_sub(rtt / 2))),
             }
         }
         packets.sort_by_key(|(packet, _)| packet.sent);
@@ -460,7 +479,7 @@ fn arriving(there: &Place, side: usize, rtt: u64) -> Vec<Packet> {
             let stamped = clock.as_ref().filter(|_| entry.has(STAMP)).map(|clock| clock.at(entry.stamp));
             let sent = stamped.map_or(latest, |at| at.saturating_sub(rtt / 2).min(latest)).max(last).min(latest);
             last = sent;
-            raw(entry, sent, entry.at)
+            raw_arriving(entry, sent)
         })
         .collect();
     packets.sort_by_key(|(packet, _)| packet.sent);

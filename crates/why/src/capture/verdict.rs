@@ -5,6 +5,7 @@ use super::link::Link;
 use super::picture::{FlowPicture, NEVER, Packet, UNKNOWN};
 use super::sender::{Phase, Sender, Timeline};
 use super::stream::{Arrived, Stream};
+use super::trace::Flight;
 use crate::judge::Trial;
 use crate::{Bands, Cause, Limit};
 use anabranch_engine::Wait;
@@ -24,6 +25,8 @@ pub(crate) struct Verdict {
     pub finished: bool,
     /// Largest window that the peer advertised \[B\].
     pub widest_window: u64,
+    /// Bytes in flight on each subflow, after each change; empty unless asked for.
+    pub flight: Vec<Flight>,
 }
 
 /// Something that happens to a packet.
@@ -98,6 +101,8 @@ struct Watch<'a> {
     asked: i64,
     open: Option<u64>,
     state: SessionState,
+    /// What was in flight, if it is to be kept.
+    flight: Option<Vec<Flight>>,
 }
 
 /// Time in which a host reacts to a packet \[ns\]: what leaves this soon after was set off by it. A simulated host
@@ -107,8 +112,8 @@ pub(crate) fn reaction(flows: &[FlowPicture]) -> u64 {
     (rtt / 8).clamp(250_000, 1_000_000)
 }
 
-/// Judges what `side` sent.
-pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic>) -> Option<Verdict> {
+/// Judges what `side` sent; `keeps` says that what is in flight is wanted as well.
+pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic>, keeps: bool) -> Option<Verdict> {
     let paths = traffic.len();
     let reaction = reaction(flows);
     let timelines = Timeline::of_all(flows, side, reaction);
@@ -147,6 +152,7 @@ pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic
         asked: 0,
         open: None,
         state: SessionState::new(0, Direction::Down, paths),
+        flight: keeps.then(Vec::new),
         stream,
     };
     let mut trial: Option<Trial> = None;
@@ -180,6 +186,7 @@ pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic
         bytes: (watch.stream.end - watch.stream.begin).max(0).unsigned_abs(),
         finished,
         widest_window: watch.widest.max(0).unsigned_abs(),
+        flight: watch.flight.unwrap_or_default(),
     })
 }
 
@@ -296,7 +303,10 @@ impl Watch<'_> {
                 self.arrived.insert(it.dsn, it.dsn + it.length);
             }
             (false, Step::Leaves) => self.asked += it.length,
-            (false, Step::Arrives) => self.hears(number, &it),
+            (false, Step::Arrives) => {
+                self.hears(number, &it);
+                self.keep_flight(now, number);
+            }
             _ => {}
         }
         if from != self.side && it.arrived == NEVER && step == Step::Leaves {
@@ -312,6 +322,7 @@ impl Watch<'_> {
         let sending = subflow.timeline.sendings.iter().skip(subflow.timeline.next_sending).find(|it| it.index == index);
         let sending = sending.copied().unwrap_or_default();
         subflow.sender.send(it, &sending, rtt);
+        self.keep_flight(now, number);
         if it.dsn != UNKNOWN {
             self.sent.insert(it.dsn, it.dsn + it.length);
             self.nxt = self.nxt.max(it.dsn + it.length);
@@ -338,6 +349,13 @@ impl Watch<'_> {
             self.last_window = it.window;
             self.widest = self.widest.max(it.window);
         }
+    }
+
+    /// Takes down what is in flight on a subflow, if that is wanted.
+    fn keep_flight(&mut self, at: u64, subflow: usize) {
+        let (Some(flight), sender) = (&mut self.flight, &self.subflows[subflow].sender) else { return };
+        let size = |bytes: i64| bytes.max(0).unsigned_abs();
+        flight.push(Flight { at, subflow, in_flight: size(sender.flight()), window: size(sender.window) });
     }
 
     /// Fills in the state as it is now, until the next event.
