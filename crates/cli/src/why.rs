@@ -6,13 +6,17 @@ mod follow;
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
+use crate::result_file::ResultFile;
 use crate::wire_options::span;
+use anabranch_lab::Keep;
 use anabranch_lab::format::{WHY, WHY_CAPTURE};
 use anabranch_policy::Catalogue;
+use anabranch_report::html::{self, Page};
 use anabranch_scenario::{Scenario, split_policies};
 use anabranch_units::Duration;
-use anabranch_why::{Alternatives, Answer, CaptureInquiry, Inquiry, Others};
+use anabranch_why::{Alternatives, Answer, CaptureInquiry, Inquiry, Others, Trace};
 use clap::Args as ClapArgs;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -27,6 +31,7 @@ use std::sync::Arc;
   anabranch why path-failure --schedulers late,ecf:beta=0.5 --json
   anabranch why capture.pcapng                        of a capture, from its packets alone
   anabranch why client.pcapng server.pcapng           the same, captured at both ends
+  anabranch why capture.pcapng --report why.html      data, limits and windows over time, packet by packet, as a page
   sudo anabranch why --follow                         of live connections of this host's kernel, second by second
   sudo anabranch why --follow 10.0.0.1:443            of one, by the address and port of either end
   sudo anabranch why --follow $(pidof curl) --json    of those of a process, one JSON object per interval
@@ -74,6 +79,10 @@ pub struct WhyArgs {
     /// Threads to run on, at most 4 per processor; one per processor unless given. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
+    /// Write a page that draws the transfer packet by packet: data over time by path, limits, bytes in flight. Of a
+    /// scenario it is the longest transfer of the first repetition.
+    #[arg(long, value_name = "FILE", conflicts_with = "follow")]
+    pub report: Option<ResultFile>,
     /// Print JSON instead of the sentence, bars and tables.
     #[arg(long)]
     pub json: bool,
@@ -145,6 +154,10 @@ fn of_capture(files: &[String], args: &WhyArgs) -> Result<(), Failure> {
         .map(|file| format!("{}: {}", file.name, file.error.as_deref().unwrap_or("cannot be read")))
         .collect();
     if inquiry.is_capture() {
+        if let Some(path) = &args.report {
+            let page = Page::of_captures(&answer, &inquiry.traces(args.connection), &output::command_line());
+            output::write(path, html::page(&page).as_bytes())?;
+        }
         match args.json {
             true => output::print(&output::json(&WHY_CAPTURE, &answer)?)?,
             false => output::print(&anabranch_report::why_capture(&answer, output::width().min(80)))?,
@@ -170,10 +183,33 @@ fn of_scenario(catalogue: &Arc<Catalogue>, name: &str, args: &WhyArgs) -> Result
     let seed = args.seed.unwrap_or(scenario.seed);
     let answer =
         ask(catalogue, &scenario, name, &others, (seed, args.repeat.unwrap_or(REPETITIONS) as usize), args.jobs)?;
+    if let Some(path) = &args.report {
+        let traces = traces(&scenario, &answer)?;
+        let page = Page::of_why(&scenario, &answer, traces.first(), &output::command_line());
+        output::write(path, html::page(&page).as_bytes())?;
+    }
     if args.json {
         return output::print(&output::json(&WHY, &answer)?);
     }
     output::print(&anabranch_report::why(&answer, output::width().min(80)))
+}
+
+/// The course of the longest transfer of the first repetition, from captures at both ends, which see every packet.
+fn traces(scenario: &Scenario, answer: &Answer) -> Result<Vec<Trace>, Failure> {
+    let Some(longest) = answer.longest() else { return Ok(Vec::new()) };
+    let failed = |error: &std::io::Error| Failure::writing_to(&std::env::temp_dir(), error);
+    let directory = tempfile::tempdir().map_err(|error| failed(&error))?;
+    let keep = Keep { captures: Some(directory.path().to_owned()), ..Keep::default() };
+    anabranch_lab::run(scenario, answer.seed, &keep)?;
+    let entries = std::fs::read_dir(directory.path()).map_err(|error| failed(&error))?;
+    let mut names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
+    names.sort();
+    let files: Vec<PathBuf> = names.iter().map(|name| directory.path().join(name)).collect();
+    let mut traces = CaptureInquiry::read(&files).traces_in_order(longest.connection);
+    for trace in &mut traces {
+        trace.files = names.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    }
+    Ok(traces)
 }
 
 /// Makes the runs of an inquiry into the scenario called `name`.

@@ -14,12 +14,12 @@ const SMALL: f64 = 0.005;
 pub fn why(answer: &Answer, width: usize) -> String {
     let mut text = wrap(&answer.sentence, width).join("\n") + "\n";
     // Of several transfers the longest tells most.
-    if let Some(longest) = answer.transfers.iter().max_by_key(|transfer| transfer.time_ns) {
+    if let Some(longest) = answer.longest() {
         text += &format!("\n{}", bars(answer, longest, width));
     }
     text += &format!("\n{}", limits(&answer.shares, answer.repeat));
     if !answer.counterfactuals.is_empty() {
-        text += &format!("\n{}", counterfactuals(answer, width));
+        text += &format!("\n{}", counterfactuals_table(answer, width));
     }
     if !answer.left_out.is_empty() {
         text += "\nNot tried:\n";
@@ -99,6 +99,11 @@ fn bar(rows: &Rows<'_>, intervals: &[Interval], columns: usize, used: &mut BTree
 
 /// The table of limits.
 pub(crate) fn limits(shares: &[Share], repeat: usize) -> String {
+    limits_table(shares, repeat).to_string()
+}
+
+/// The same as a table.
+pub(crate) fn limits_table(shares: &[Share], repeat: usize) -> Table {
     let columns = [("limit", Align::Left), ("path", Align::Left), ("time [s]", Align::Right), ("share", Align::Right)];
     let mut table = Table::new(columns);
     let runs = repeat.max(1) as f64;
@@ -113,11 +118,11 @@ pub(crate) fn limits(shares: &[Share], repeat: usize) -> String {
         let others = format!("{} other{}", small.len(), if small.len() == 1 { "" } else { "s" });
         table.row([others, String::new(), seconds(time), percent(share)]);
     }
-    table.to_string()
+    table
 }
 
 /// The table of counterfactuals, the best first.
-fn counterfactuals(answer: &Answer, width: usize) -> String {
+pub(crate) fn counterfactuals_table(answer: &Answer, width: usize) -> Table {
     let (scale, unit) = if answer.unit == "s" { (1.0, "s") } else { (1e6, "Mbit/s") };
     let value = format!("{} [{unit}]", answer.measure.replace('-', " "));
     let difference = format!("difference [{unit}]");
@@ -149,7 +154,7 @@ fn counterfactuals(answer: &Answer, width: usize) -> String {
         table.row([lines.next().unwrap_or_default(), value, difference]);
         lines.for_each(|line| table.row([format!("  {line}")]));
     }
-    table.to_string()
+    table
 }
 
 #[cfg(test)]

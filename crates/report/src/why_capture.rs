@@ -9,9 +9,7 @@ use anabranch_why::{CaptureAnswer, JudgedConnection, JudgedDirection, OtherConne
 pub fn why_capture(answer: &CaptureAnswer, width: usize) -> String {
     let mut text = wrap(&answer.sentence, width).join("\n") + "\n";
     if let Some(connection) = &answer.connection {
-        let kind = if connection.multipath { "MPTCP" } else { "plain TCP" };
-        let [a, b] = &connection.endpoints;
-        let about = format!("{kind}, {a} to {b}, captured {}", connection.captured);
+        let about = about(connection);
         text += &format!("\n{}", hang(&format!("Connection {}: ", connection.number), &about, width));
         for direction in &connection.directions {
             text += &format!("\n{}", of_direction(connection, direction, width));
@@ -31,11 +29,22 @@ pub fn why_capture(answer: &CaptureAnswer, width: usize) -> String {
     text
 }
 
-fn of_direction(connection: &JudgedConnection, direction: &JudgedDirection, width: usize) -> String {
+/// A connection in a few words.
+pub(crate) fn about(connection: &JudgedConnection) -> String {
+    let kind = if connection.multipath { "MPTCP" } else { "plain TCP" };
+    let [a, b] = &connection.endpoints;
+    format!("{kind}, {a} to {b}, captured {}", connection.captured)
+}
+
+/// The head of a direction.
+pub(crate) fn head(connection: &JudgedConnection, direction: &JudgedDirection) -> String {
     let from = anabranch_inspect::article(&connection.sides[direction.from]);
-    let amount = format!("{} bytes", direction.bytes);
-    let confidence = format!("confidence {}", direction.confidence.name());
-    let mut text = hang("", &format!("Data from {from}: {amount}, {confidence}"), width);
+    let confidence = direction.confidence.name();
+    format!("Data from {from}: {} bytes, confidence {confidence}", direction.bytes)
+}
+
+fn of_direction(connection: &JudgedConnection, direction: &JudgedDirection, width: usize) -> String {
+    let mut text = hang("", &head(connection, direction), width);
     let names = direction.paths.iter().map(|path| path.path.chars().count());
     let label = names.max().unwrap_or(0).max("connection".len());
     let columns = width.saturating_sub(label + 4).clamp(10, 120);
@@ -52,7 +61,7 @@ fn of_direction(connection: &JudgedConnection, direction: &JudgedDirection, widt
 }
 
 /// The table of paths.
-fn measured(connection: &JudgedConnection, direction: &JudgedDirection) -> String {
+pub(crate) fn measured(connection: &JudgedConnection, direction: &JudgedDirection) -> Table {
     let mut table = Table::new([
         ("path", Align::Left),
         ("packets", Align::Right),
@@ -74,7 +83,7 @@ fn measured(connection: &JudgedConnection, direction: &JudgedDirection) -> Strin
             number(path.queue_ms),
         ]);
     }
-    table.to_string()
+    table
 }
 
 /// The connections that are not judged, in one line.

@@ -71,21 +71,23 @@ fn series(mark: Mark, series: &Series, panels: &[&str], categories: &[&str]) -> 
     object.insert("origin".to_owned(), json!(series.origin));
     object.insert("length".to_owned(), json!(series.points.len()));
     for (name, values) in columns {
-        let values: Vec<Value> = values;
-        // The same for all points: said once.
-        match values.first() {
-            // Null in all of them: left out.
-            Some(Value::Null) if values.iter().all(Value::is_null) => {}
-            Some(first) if values.iter().all(|value| value == first) => {
-                object.insert(name.to_owned(), first.clone());
-            }
-            Some(_) => {
-                object.insert(name.to_owned(), Value::Array(values));
-            }
-            None => {}
-        }
+        share_column(&mut object, name, values);
     }
     Value::Object(object)
+}
+
+/// Adds a column; what all share stands once, and null in all of them is left out.
+pub(super) fn share_column(object: &mut Map<String, Value>, name: &str, values: Vec<Value>) {
+    match values.first() {
+        Some(Value::Null) if values.iter().all(Value::is_null) => {}
+        Some(first) if values.iter().all(|value| value == first) => {
+            object.insert(name.to_owned(), first.clone());
+        }
+        Some(_) => {
+            object.insert(name.to_owned(), Value::Array(values));
+        }
+        None => {}
+    }
 }
 
 /// Six significant digits; whole numbers without a point. What is not a number is a gap.

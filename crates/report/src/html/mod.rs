@@ -3,7 +3,7 @@
 //! ```text
 //! Page > Section   words, statements, tables, figures as data      (study.rs, run.rs, comparison.rs fill them)
 //!    │ template    assets/page.html; minijinja escapes what people wrote
-//! HTML             assets/page.css, page.js, drawing.js, chart.js and vendor/ inside; no network
+//! HTML             assets/page.css, page.js, drawing.js, chart.js, trace.js and vendor/ inside; no network
 //! ```
 
 mod compact;
@@ -12,6 +12,8 @@ mod leaderboard;
 mod run;
 mod study;
 mod sweep;
+mod trace;
+mod why;
 
 use crate::{Align, Headline, PaperHead};
 use anabranch_study::figure::Figure;
@@ -24,6 +26,8 @@ use minijinja::{AutoEscape, Environment};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
+
+pub use trace::TraceDrawing;
 
 /// A page.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -64,6 +68,8 @@ pub struct Section {
     /// Figures.
     #[serde(skip)]
     pub figures: Vec<Figure>,
+    /// Transfers packet by packet.
+    pub traces: Vec<TraceDrawing>,
     /// Numbers in rows.
     pub tables: Vec<Grid>,
     /// Facts that identify and repeat the results: seeds, digest and so on.
@@ -130,14 +136,23 @@ pub fn page(page: &Page) -> String {
 
     let ids = ids(&page.sections);
     let sections: Vec<Shown<'_>> = page.sections.iter().zip(ids).map(|(section, id)| Shown::new(section, id)).collect();
-    let scripts = SCRIPTS.map(|script| format!("\n{script}\n"));
+    let has_figures = page.sections.iter().any(|section| !section.figures.is_empty());
+    let has_traces = page.sections.iter().any(|section| !section.traces.is_empty());
+    let wanted = [(FIGURE_SCRIPTS, has_figures), (TRACE_SCRIPTS, has_traces), (PAGE_SCRIPTS, true)];
+    let scripts: Vec<String> = wanted
+        .into_iter()
+        .filter(|(_, wanted)| *wanted)
+        .flat_map(|(scripts, _)| scripts)
+        .map(|script| format!("\n{script}\n"))
+        .collect();
     let hashes: Vec<String> =
         scripts.iter().map(|script| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(script)))).collect();
     let context = Context {
         counts: Counts::of(page.sections.iter().flat_map(|section| &section.statements)),
         page,
         sections,
-        style: STYLE,
+        style: if has_traces { vec![STYLE, TRACE_STYLE] } else { vec![STYLE] },
+        has_figures,
         hashes: hashes.join(" "),
         scripts,
         licences: LICENSES,
@@ -173,10 +188,11 @@ struct Context<'a> {
     page: &'a Page,
     counts: Counts,
     sections: Vec<Shown<'a>>,
-    style: &'static str,
+    style: Vec<&'static str>,
+    has_figures: bool,
     /// Hashes of the scripts, as a Content-Security-Policy names those that may run.
     hashes: String,
-    scripts: [String; SCRIPTS.len()],
+    scripts: Vec<String>,
     licences: &'static str,
 }
 
@@ -363,12 +379,17 @@ fn slug(name: &str) -> String {
 const TEMPLATE: &str = include_str!("../../assets/page.html");
 const STYLE: &str = include_str!("../../assets/page.css");
 const LICENSES: &str = include_str!("../../assets/vendor/LICENSES");
-/// Scripts in the order in which they must run.
-const SCRIPTS: [&str; 6] = [
+const TRACE_STYLE: &str = include_str!("../../assets/vendor/uPlot.min.css");
+/// Scripts in the order in which they must run: those of figures, where there are any.
+const FIGURE_SCRIPTS: &[&str] = &[
     include_str!("../../assets/vendor/vega.min.js"),
     include_str!("../../assets/vendor/vega-lite.min.js"),
     include_str!("../../assets/vendor/vega-interpreter.js"),
     CHART_SCRIPT,
     include_str!("../../assets/drawing.js"),
-    include_str!("../../assets/page.js"),
 ];
+/// Those of transfers packet by packet.
+const TRACE_SCRIPTS: &[&str] =
+    &[include_str!("../../assets/vendor/uPlot.iife.min.js"), include_str!("../../assets/trace.js")];
+/// Those of all pages.
+const PAGE_SCRIPTS: &[&str] = &[include_str!("../../assets/page.js")];

@@ -56,6 +56,7 @@ impl Section {
             warnings,
             statements: study.statements.clone(),
             figures: study.figures.clone(),
+            traces: Vec::new(),
             tables: Vec::new(),
             facts: vec![
                 ("study".to_owned(), study.name.clone()),

@@ -8,6 +8,8 @@ use anabranch_scenario::{Origin, Scenario};
 use anabranch_study::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
 use anabranch_study::rank::{Condition, Leaderboard, League};
 use anabranch_study::study::{Assumption, Judged, Search, StudyResult, SystemInfo, Tried, Verdict};
+use anabranch_why::{Alternatives, CaptureInquiry, Inquiry, Others};
+use std::path::Path;
 use std::sync::Arc;
 
 fn axis(label: &str, unit: &str, scale: Scale) -> Axis {
@@ -253,15 +255,21 @@ pub fn hostile() -> StudyResult {
 /// Finding of an invented statement.
 const ORDER: &str = "LATE < DPSAF < BLEST < minRTT";
 
-fn scenario() -> Scenario {
-    const TEXT: &str = "about = \"Two files over two paths\"\n\
-                        [path.wlan]\nrate = \"25mbit\"\nrtt = \"20ms\"\nloss = \"1%\"\n\
-                        [path.lte]\nrate = \"12mbit\"\nrtt = \"60ms\"\nloss = \"0.5%\"\n\
-                        [[workload]]\nkind = \"files\"\nsize = \"2MB\"\ncount = 2\n";
+const TWO_FILES: &str = "about = \"Two files over two paths\"\n\
+                         [path.wlan]\nrate = \"25mbit\"\nrtt = \"20ms\"\nloss = \"1%\"\n\
+                         [path.lte]\nrate = \"12mbit\"\nrtt = \"60ms\"\nloss = \"0.5%\"\n\
+                         [[workload]]\nkind = \"files\"\nsize = \"2MB\"\ncount = 2\n";
+
+/// Reads a scenario under a name.
+fn scenario_of(name: &str, text: &str, sets: &[String]) -> Result<Scenario, anabranch_scenario::ScenarioError> {
     let none = |_: &str, _| Err(std::io::ErrorKind::NotFound.into());
-    let origin = Origin { scenario: "two-files.toml".to_owned(), sets: Vec::new() };
+    let origin = Origin { scenario: format!("{name}.toml"), sets: sets.to_vec() };
     let catalogue = Arc::new(anabranch_policy::Catalogue::default());
-    Scenario::read(&catalogue, "two-files", "two-files.toml", TEXT, origin, &none).unwrap()
+    Scenario::read(&catalogue, name, &format!("{name}.toml"), text, origin, &none)
+}
+
+fn scenario() -> Scenario {
+    scenario_of("two-files", TWO_FILES, &[]).unwrap()
 }
 
 /// The page of a run.
@@ -278,13 +286,32 @@ pub fn late() -> (Scenario, anabranch_lab::Run) {
                         [path.lte]\nrate = \"12mbit\"\nrtt = \"60ms\"\nloss = \"2%\"\n\
                         [path.dsl]\nrate = \"6mbit\"\nrtt = \"30ms\"\nloss = \"2%\"\n\
                         [[workload]]\nkind = \"files\"\nsize = \"3MB\"\n[run]\nspread = \"60s\"\n";
-    let none = |_: &str, _| Err(std::io::ErrorKind::NotFound.into());
-    let origin = Origin { scenario: "late.toml".to_owned(), sets: Vec::new() };
-    let catalogue = Arc::new(anabranch_policy::Catalogue::default());
-    let scenario = Scenario::read(&catalogue, "late", "late.toml", TEXT, origin, &none).unwrap();
+    let scenario = scenario_of("late", TEXT, &[]).unwrap();
     let seed = (1..).find(|seed| scenario.late(*seed).as_secs_f64() > 30.0).unwrap();
     let run = anabranch_lab::run(&scenario, seed, &Keep { timeline: true, ..Keep::default() }).unwrap();
     (scenario, run)
+}
+
+/// Pages about slowness: of captures at both ends of a run, and of its scenario.
+pub fn why() -> [String; 2] {
+    let text = TWO_FILES.replace("count = 2", "count = 1");
+    let scenario = scenario_of("one-file", &text, &[]).unwrap();
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("why-{:?}", std::thread::current().id()));
+    let keep = Keep { captures: Some(directory.clone()), ..Keep::default() };
+    anabranch_lab::run(&scenario, 1, &keep).unwrap();
+    let files = ["client", "server"].map(|host| directory.join(format!("{host}.pcapng")));
+    let inquiry = CaptureInquiry::read(&files);
+    let command = "anabranch why client.pcapng server.pcapng --report why.html";
+    let of_captures = Page::of_captures(&inquiry.answer(None), &inquiry.traces(None), command);
+    let load = |sets: &[String]| scenario_of("one-file", &text, sets);
+    let others = Others { schedulers: vec!["late".to_owned()], congestion: Vec::new() };
+    let catalogue = Arc::new(anabranch_policy::Catalogue::default());
+    let alternatives = Alternatives::of(&scenario, &catalogue, &others, &load);
+    let answer = Inquiry::new(&scenario, alternatives, 1, 2).run(1, &load, &|| ()).unwrap();
+    let trace = inquiry.traces_in_order(answer.longest().unwrap().connection);
+    let of_scenario = Page::of_why(&scenario, &answer, trace.first(), "anabranch why one-file.toml --report run.html");
+    std::fs::remove_dir_all(&directory).unwrap();
+    [page(&of_captures), page(&of_scenario)]
 }
 
 /// The page of a comparison.

@@ -191,6 +191,39 @@ fn a_leaderboard_has_its_tables_and_the_worst_conditions_of_each() {
 }
 
 #[test]
+fn slowness_is_drawn_packet_by_packet_without_vega() {
+    let [captures, scenario] = fixture::why();
+    for said in ["Data from the server", "confidence high", "link [Mbit&#x2f;s]", "What this capture does not tell"] {
+        assert!(captures.contains(said), "`{said}` is missing");
+    }
+    for said in
+        ["Connection 0 of seed 1", "With one thing changed", "Not tried: ", "anabranch run one-file.toml --seed 1"]
+    {
+        assert!(scenario.contains(said), "`{said}` is missing");
+    }
+    for page in [&captures, &scenario] {
+        assert!(
+            page.contains("uPlot") && !page.contains("vegaLite"),
+            "uPlot draws it, and nothing else is on the page"
+        );
+        assert!(page.len() < 400_000, "{} bytes", page.len());
+    }
+    // Both draw the same packets: those of the capture.
+    let data = |page: &str| {
+        let begin = page.find("\"sent\":{").unwrap();
+        page[begin..].split('}').next().unwrap().to_owned()
+    };
+    let column = |page: &str, name: &str| {
+        let data = data(page);
+        let begin = data.find(&format!("\"{name}\":")).unwrap();
+        data[begin..].split(']').next().unwrap().to_owned()
+    };
+    for name in ["f", "n", "m"] {
+        assert_eq!(column(&captures, name), column(&scenario, name), "column {name}");
+    }
+}
+
+#[test]
 fn the_page_is_small() {
     // Mostly Vega; data takes little of it.
     let one = of(&[fixture::study()]).len();
@@ -203,7 +236,10 @@ fn a_browser_shows_what_is_meant() {
     let many: Vec<_> = (0..8)
         .map(|n| anabranch_study::study::StudyResult { name: format!("late/fig{n}"), ..fixture::study() })
         .collect();
+    let [captures, scenario] = fixture::why();
     browser::look(&[
+        ("why.html", captures),
+        ("why-scenario.html", scenario),
         ("study.html", of(&[fixture::study()])),
         ("many.html", of(&many)),
         ("hostile.html", of(&[fixture::hostile()])),

@@ -1,5 +1,5 @@
-// Looks at pages with Chromium: `node check.mjs CHROMIUM FOLDER`. FOLDER holds study.html, many.html, hostile.html, run.html and
-// comparison.html; what is exported and screenshots go there too. Prints a line per check; exit status 1 if one fails.
+// Looks at pages with Chromium: `node check.mjs CHROMIUM FOLDER`. FOLDER holds study.html, many.html, hostile.html, run.html,
+// comparison.html, leaderboard.html, why.html and why-scenario.html; what is exported and screenshots go there too. Prints a line per check; exit status 1 if one fails.
 import { chromium } from "playwright-core";
 import { mkdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -154,6 +154,69 @@ await visit("study.html", { viewport: { width: 1000, height: 400 }, colorScheme:
   await page.emulateMedia({ media: null });
   const pdf = await page.pdf({ path: path.join(folder, "study.pdf"), format: "A4", printBackground: true });
   check(pdf.subarray(0, 5).toString() === "%PDF-", "it can be printed");
+});
+
+// A transfer packet by packet.
+const painted = (place) => place.locator("canvas").first().evaluate((canvas) => canvas.toDataURL());
+/// Moves down the middle of the plot until the pointer is on a stroke; answers what is said there.
+async function strokeUnder(page, over) {
+  const box = await over.boundingBox();
+  for (let y = 4; y < box.height; y += 5) {
+    await page.mouse.move(box.x + box.width * 0.5, box.y + y);
+    await page.waitForTimeout(30);
+    if (await page.locator("#tip").isVisible()) return page.locator("#tip").innerText();
+  }
+  return "";
+}
+for (const name of ["why", "why-scenario"]) {
+  for (const [size, options] of [["light", WIDE], ["dark", { ...WIDE, colorScheme: "dark" }], ["phone", { viewport: { width: 400, height: 800 }, deviceScaleFactor: 2, colorScheme: "dark" }]]) {
+    await visit(`${name}.html`, options, async (page) => {
+      await page.locator(".trace .u-over").first().waitFor({ timeout: 10_000 });
+      check((await page.locator(".trace .plot").count()) === 3, `${name}, ${size}: data, limits and bytes in flight are drawn`);
+      check((await overflow(page)) <= 0, `${name}, ${size}: nothing sticks out`, `${await overflow(page)} px do`);
+      await shot(page, `${name}-${size}`);
+    });
+  }
+}
+await visit("why.html", WIDE, async (page) => {
+  const plot = page.locator(".trace .plot").first();
+  const over = plot.locator(".u-over");
+  await over.scrollIntoViewIfNeeded();
+  const said = await strokeUnder(page, over);
+  check(/first sending|sent again|repeat/.test(said) && /server\.pcapng/.test(said) && /client\.pcapng/.test(said) && /packet [\d,]+/.test(said), "pointing at data says which packet carried it", said);
+  await page.mouse.down();
+  await page.mouse.up();
+  const chosen = await page.locator(".chosen").innerText();
+  check(/^Bytes [\d,]+ to [\d,]+ of the data were carried by/.test(chosen) && /packet [\d,]+ of .*server\.pcapng/.test(chosen), "a click on it says the same in words that stay", chosen);
+  await page.locator(".plots").press("Escape");
+  check((await page.locator(".chosen").innerText()) === "", "Escape lets it go");
+
+  const before = await painted(plot);
+  const box = await over.boundingBox();
+  await page.mouse.move(box.x + 200, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 320, box.y + 65, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForTimeout(100);
+  const zoomed = await painted(plot);
+  check(zoomed !== before, "drawing up a part of the time shows it");
+  const rows = await painted(page.locator(".trace .plot").nth(1));
+  await page.locator('.trace .tools button[aria-label="the whole time"]').click();
+  await page.waitForTimeout(100);
+  check((await painted(plot)) === before, "and a button shows all of it again");
+  check((await painted(page.locator(".trace .plot").nth(1))) !== rows, "the limits move along");
+  await page.locator(".trace .plots").press("+");
+  await page.waitForTimeout(100);
+  check((await painted(plot)) !== before, "so does a key");
+  await page.locator(".trace .plots").press("0");
+  const button = page.locator(".trace .legend button").first();
+  await button.click();
+  await page.waitForTimeout(100);
+  check((await button.getAttribute("aria-pressed")) === "false" && (await painted(plot)) !== before, "a click on the legend takes a path away");
+
+  const limits = page.locator(".trace .plot").nth(1).locator(".u-over");
+  await limits.hover({ position: { x: 300, y: 10 } });
+  check(/^connection: .*\nmeaning/.test(await page.locator("#tip").innerText()), "a band says its limit and what that means", await page.locator("#tip").innerText());
 });
 
 await visit("hostile.html", WIDE, async (page) => {
