@@ -32,6 +32,7 @@ use std::sync::Arc;
   anabranch why capture.pcapng                        of a capture, from its packets alone
   anabranch why client.pcapng server.pcapng           the same, captured at both ends
   anabranch why capture.pcapng --report why.html      data, limits and windows over time, packet by packet, as a page
+  anabranch why capture.pcapng --xpl graphs           time-sequence graphs for xplot
   sudo anabranch why --follow                         of live connections of this host's kernel, second by second
   sudo anabranch why --follow 10.0.0.1:443            of one, by the address and port of either end
   sudo anabranch why --follow $(pidof curl) --json    of those of a process, one JSON object per interval
@@ -83,6 +84,10 @@ pub struct WhyArgs {
     /// scenario it is the longest transfer of the first repetition.
     #[arg(long, value_name = "FILE", conflicts_with = "follow")]
     pub report: Option<ResultFile>,
+    /// Write files for xplot to this directory, in the commands and colours of tcptrace: a time-sequence graph of each
+    /// subflow and direction, and one of the data by path. Of a scenario they are those of --report.
+    #[arg(long, value_name = "DIR", conflicts_with = "follow")]
+    pub xpl: Option<PathBuf>,
     /// Print JSON instead of the sentence, bars and tables.
     #[arg(long)]
     pub json: bool,
@@ -95,6 +100,8 @@ const REPETITIONS: u32 = 10;
 
 /// Answers for captures or for a scenario.
 pub fn why(catalogue: &Arc<Catalogue>, args: &WhyArgs) -> Result<(), Failure> {
+    // Before the runs rather than after them.
+    args.xpl.as_deref().map_or(Ok(()), output::check_directory)?;
     match args.scenario.as_slice() {
         _ if args.follow => follow::follow(args),
         [one] if !is_capture(one) && args.connection.is_none() => of_scenario(catalogue, one, args),
@@ -154,9 +161,14 @@ fn of_capture(files: &[String], args: &WhyArgs) -> Result<(), Failure> {
         .map(|file| format!("{}: {}", file.name, file.error.as_deref().unwrap_or("cannot be read")))
         .collect();
     if inquiry.is_capture() {
+        let is_drawn = args.report.is_some() || args.xpl.is_some();
+        let traces = if is_drawn { inquiry.traces(args.connection) } else { Vec::new() };
         if let Some(path) = &args.report {
-            let page = Page::of_captures(&answer, &inquiry.traces(args.connection), &output::command_line());
+            let page = Page::of_captures(&answer, &traces, &output::command_line());
             output::write(path, html::page(&page).as_bytes())?;
+        }
+        if let (Some(directory), Some(connection)) = (&args.xpl, &answer.connection) {
+            write_xplot(directory, &traces, &connection.sides)?;
         }
         match args.json {
             true => output::print(&output::json(&WHY_CAPTURE, &answer)?)?,
@@ -183,15 +195,28 @@ fn of_scenario(catalogue: &Arc<Catalogue>, name: &str, args: &WhyArgs) -> Result
     let seed = args.seed.unwrap_or(scenario.seed);
     let answer =
         ask(catalogue, &scenario, name, &others, (seed, args.repeat.unwrap_or(REPETITIONS) as usize), args.jobs)?;
-    if let Some(path) = &args.report {
+    if args.report.is_some() || args.xpl.is_some() {
         let traces = traces(&scenario, &answer)?;
-        let page = Page::of_why(&scenario, &answer, traces.first(), &output::command_line());
-        output::write(path, html::page(&page).as_bytes())?;
+        if let Some(path) = &args.report {
+            let page = Page::of_why(&scenario, &answer, traces.first(), &output::command_line());
+            output::write(path, html::page(&page).as_bytes())?;
+        }
+        if let Some(directory) = &args.xpl {
+            write_xplot(directory, &traces, &["client", "server"].map(str::to_owned))?;
+        }
     }
     if args.json {
         return output::print(&output::json(&WHY, &answer)?);
     }
     output::print(&anabranch_report::why(&answer, output::width().min(80)))
+}
+
+/// Writes the files for xplot.
+fn write_xplot(directory: &Path, traces: &[Trace], sides: &[String; 2]) -> Result<(), Failure> {
+    for file in anabranch_report::xplot(traces, sides) {
+        output::write(&directory.join(&file.name), file.text.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// The course of the longest transfer of the first repetition, from captures at both ends, which see every packet.

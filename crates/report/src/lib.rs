@@ -29,6 +29,7 @@ mod why;
 mod why_capture;
 mod why_live;
 mod wrap;
+mod xplot;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use adversary::hunt;
@@ -48,3 +49,4 @@ pub use why::why;
 pub use why_capture::why_capture;
 pub use why_live::why_live;
 pub use wrap::{hang, wrap};
+pub use xplot::{XplotFile, xplot};
