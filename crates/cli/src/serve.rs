@@ -135,7 +135,10 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
 
     let said: Vec<String> = services.iter().map(|(port, service)| described(&listen, *port, service)).collect();
     let limits = ServerLimits { connections: args.max_connections, idle: args.idle, grace: args.grace };
-    let mut reactor = Reactor::new(driver, Server::new(services, limits, journal)).map_err(broke)?;
+    // Fails if standard error is closed.
+    let tell = |line: &str| drop(writeln!(std::io::stderr(), "slow: {line}"));
+    let server = Server::new(services, limits, journal).tell(Box::new(tell));
+    let mut reactor = Reactor::new(driver, server).map_err(broke)?;
     reactor.handle_signals(&caught).map_err(broke)?;
     // The process that starts us waits for this line. Fails if standard error is closed.
     let _ = writeln!(std::io::stderr(), "serving {}", said.join(", "));

@@ -278,6 +278,26 @@ fn stock_clients_reach_a_stock_server_with_mptcp_and_without() {
     Schema::of("proxy-log").check_lines(&log, "proxy --log-format json");
 }
 
+/// A client that reads 800 kB/s through a small buffer: the line of its connection says that its window was used up.
+#[test]
+fn a_slow_client_is_explained_in_the_log() {
+    let Some(hosts) = Hosts::new("slow client") else { return };
+    let _nginx = hosts.nginx("127.0.0.1:8080", &[]);
+    hosts.client.sysctl("net.ipv4.tcp_rmem", "4096 65536 65536").unwrap();
+    let listen = ["--listen", "10.78.0.1:80", "--to", "127.0.0.1:8080", "--log-format", "json"];
+    let mut proxy = hosts.proxy(&hosts.server, &listen);
+    let words = ["mptcpize", "run", "curl", "-sSf", "--limit-rate", "800k", "-r", "0-3999999", "http://10.78.0.1/file"];
+    assert!(curl(&hosts.client, &words).stdout == hosts.file()[..4_000_000], "every byte");
+    proxy.signal("-TERM");
+    let (success, log) = proxy.end();
+    assert!(success, "{log}");
+    Schema::of("proxy-log").check_lines(&log, "proxy --log-format json");
+    let line = log.lines().find(|line| line.contains("\"outcome\":\"closed\"")).unwrap();
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
+    let why = line["why"].as_str().unwrap_or_else(|| panic!("it has a reason: {line:#}"));
+    assert!(why.contains("slower than") && why.contains("the other host's window was used up"), "{why}");
+}
+
 #[test]
 fn an_upload_arrives() {
     let Some(hosts) = Hosts::new("upload") else { return };

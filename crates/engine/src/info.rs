@@ -1,6 +1,6 @@
 //! The state of one end of a connection at a moment: what it waits for. For those who explain a run.
 
-use anabranch_units::{Instant, SubflowId};
+use anabranch_units::{Instant, Rate, SubflowId};
 use std::net::IpAddr;
 
 /// One end of a connection, as its driver finds it when nothing more can be sent now.
@@ -41,6 +41,8 @@ pub struct SubflowInfo {
     pub mss: u32,
     /// Retransmission timeouts so far.
     pub timeouts: u64,
+    /// Rate of the path towards the peer; `None` while no queue was seen there.
+    pub path_rate: Option<Rate>,
     /// Time at which the peer last sent something on it.
     pub heard: Instant,
 }

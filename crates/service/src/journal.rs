@@ -53,6 +53,9 @@ pub struct ConnectionEvent {
     /// Decision of the scheduler that the engine does not carry out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<&'static str>,
+    /// Sentence about a connection that was slower than its best path alone, at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow: Option<String>,
     /// Statistics of the connection at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection_stats: Option<ConnectionReport>,
@@ -87,12 +90,24 @@ impl Journal {
 
     /// Takes down an event.
     pub fn note(&mut self, now: Instant, endpoint: &Endpoint, id: ConnectionId, event: Event) {
+        self.note_with(now, endpoint, id, event, None);
+    }
+
+    /// Takes down an event; of an end with the sentence about a slow connection.
+    pub fn note_with(
+        &mut self,
+        now: Instant,
+        endpoint: &Endpoint,
+        id: ConnectionId,
+        event: Event,
+        slow: Option<String>,
+    ) {
         if self.out.is_none() {
             return;
         }
         let time_s = now.as_secs_f64();
         let mut line =
-            ConnectionEvent { time_s, event: event.name(), connection: self.number(id), ..Default::default() };
+            ConnectionEvent { time_s, event: event.name(), connection: self.number(id), slow, ..Default::default() };
         match event {
             Event::Readable | Event::Writable => return,
             Event::Connected { multipath } | Event::Reopened { multipath } | Event::Accepted { multipath } => {

@@ -2,6 +2,7 @@
 //! so that they can be tested without a network.
 #![forbid(unsafe_code)]
 
+mod course;
 mod fetch;
 mod http;
 mod journal;
@@ -13,6 +14,7 @@ mod session;
 pub mod statistics;
 mod stream;
 
+pub use course::Course;
 pub use fetch::{
     Fetch, FetchError, FetchLimits, Outcome, Progress, Scheme, Sink, Target, TargetError, Upload, Watch, WriterSink,
 };

@@ -1,5 +1,6 @@
 //! The server: which service stands at which port, and one session for each connection.
 
+use crate::course::Course;
 use crate::http::{HttpSession, Site};
 use crate::journal::Journal;
 use crate::plain::{Discard, Echo, Source};
@@ -41,6 +42,8 @@ impl Default for ServerLimits {
     }
 }
 
+/// Time between two sentences that are told.
+const TOLD: Duration = Duration::from_secs(1);
 /// No session is looked at more often without cause.
 const SOON: Duration = Duration::from_millis(10);
 
@@ -55,6 +58,8 @@ pub struct Totals {
     pub turned_away: u64,
     /// MPTCP connections with data, all of which one subflow carried.
     pub on_one_subflow: u64,
+    /// Connections that were slower than their best path alone.
+    pub slower: u64,
     /// Closed in order by both ends.
     pub closed: u64,
     /// Reset by either.
@@ -78,6 +83,9 @@ pub struct Server {
     open: usize,
     /// Time at which what is still open is reset, once the server is to end.
     ending: Option<Instant>,
+    /// Listener for sentences about slow connections, and the time at which it was told the last.
+    tell: Option<Box<dyn FnMut(&str) + Send>>,
+    told: Option<Instant>,
 }
 
 struct Slot {
@@ -87,13 +95,32 @@ struct Slot {
     active: Instant,
     /// Its earliest entry in `due`.
     armed: Option<Instant>,
+    course: Course,
 }
 
 impl Server {
     /// These services at these ports.
     pub fn new(services: BTreeMap<u16, Service>, limits: ServerLimits, journal: Journal) -> Self {
         let (sessions, due) = (Vec::new(), BTreeSet::new());
-        Server { services, limits, journal, sessions, due, totals: Totals::default(), open: 0, ending: None }
+        Server {
+            services,
+            limits,
+            journal,
+            sessions,
+            due,
+            totals: Totals::default(),
+            open: 0,
+            ending: None,
+            tell: None,
+            told: None,
+        }
+    }
+
+    /// Tells of connections that were slower than their best path alone, one in a second at most.
+    #[must_use]
+    pub fn tell(mut self, tell: Box<dyn FnMut(&str) + Send>) -> Self {
+        self.tell = Some(tell);
+        self
     }
 
     /// Returns the counters so far.
@@ -130,7 +157,7 @@ impl Server {
         if self.sessions.len() <= id.index() {
             self.sessions.resize_with(id.index() + 1, || None);
         }
-        self.sessions[id.index()] = Some(Slot { id, session, active: cx.now, armed: None });
+        self.sessions[id.index()] = Some(Slot { id, session, active: cx.now, armed: None, course: Course::default() });
         self.with(cx, id, |session, stream| session.advance(stream));
     }
 
@@ -139,6 +166,7 @@ impl Server {
         if slot.id != id {
             return;
         }
+        slot.course.look(cx.now, cx.endpoint, id);
         let mut stream = Stream::new(cx.endpoint, id, cx.now);
         act(slot.session.as_mut(), &mut stream);
         if stream.moved() > 0 {
@@ -171,6 +199,23 @@ impl Server {
         }
     }
 
+    /// The sentence about a connection that is over and was slower than its best path alone, by its other end. Told to
+    /// who listens, at most once a second.
+    fn explain(&mut self, cx: &Context<'_>, id: ConnectionId) -> Option<String> {
+        let slot = self.sessions.get(id.index())?.as_ref().filter(|slot| slot.id == id)?;
+        let (stats, subflows) = (cx.endpoint.connection_stats(id)?, cx.endpoint.subflow_stats(id));
+        let why = slot.course.sentence(cx.now, &stats, &subflows)?;
+        self.totals.slower += 1;
+        if let Some(tell) = &mut self.tell
+            && self.told.is_none_or(|told| cx.now.since(told) >= TOLD)
+        {
+            self.told = Some(cx.now);
+            let remote = subflows.first().map_or_else(String::new, |subflow| subflow.remote.to_string());
+            tell(&format!("{remote}: {why}"));
+        }
+        Some(why)
+    }
+
     fn ids(&self) -> Vec<ConnectionId> {
         self.sessions.iter().flatten().map(|slot| slot.id).collect()
     }
@@ -192,7 +237,9 @@ impl Application for Server {
     }
 
     fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
-        self.journal.note(cx.now, cx.endpoint, id, event);
+        let is_over = matches!(event, Event::Closed | Event::Reset);
+        let why = if is_over { self.explain(cx, id) } else { None };
+        self.journal.note_with(cx.now, cx.endpoint, id, event, why);
         match event {
             Event::Accepted { multipath } => self.accept(cx, id, multipath),
             Event::Readable | Event::Writable => self.with(cx, id, |session, stream| session.advance(stream)),

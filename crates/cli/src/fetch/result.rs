@@ -66,6 +66,7 @@ pub struct Transfer<'a> {
     policies: &'a Chosen,
     connection: Option<&'a ConnectionReport>,
     remarks: Vec<String>,
+    why: Option<&'a str>,
     counters: CounterReport,
 }
 
@@ -91,6 +92,7 @@ impl<'a> Transfer<'a> {
             policies: about.chosen,
             connection: outcome.report.as_ref(),
             remarks: remarks(about, outcome),
+            why: outcome.why.as_deref(),
             counters: CounterReport::of(counters),
         }
     }
@@ -123,6 +125,9 @@ pub fn summary(about: &About<'_>, outcome: &Outcome) -> String {
     }
     for remark in remarks(about, outcome) {
         text += &format!("\n  note: {remark}");
+    }
+    if let Some(why) = &outcome.why {
+        text += &format!("\n  why: {why}");
     }
     text
 }

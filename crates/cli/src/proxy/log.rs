@@ -34,7 +34,7 @@ const ALWAYS: [(&str, &str, &str); 4] = [
 ];
 
 /// Fields of lines of which they say something.
-const SOMETIMES: [(&str, &str, &str); 23] = [
+const SOMETIMES: [(&str, &str, &str); 24] = [
     ("client", "string", "Address of the client."),
     ("destination", "string", "Destination of the client."),
     ("outcome", "string", "Outcome of the connection."),
@@ -45,6 +45,7 @@ const SOMETIMES: [(&str, &str, &str); 23] = [
     ("subflows", "string", "Subflows, each with its addresses, bytes and RTT."),
     ("fallback", "string", "Reason for which the connection fell back to plain TCP."),
     ("remarks", "string", "Sentences on paths that were not used."),
+    ("why", "string", "Sentence about a connection that was slower than its best path alone."),
     ("retransmitted", "integer", "Segments retransmitted."),
     ("reinjected", "integer", "Bytes sent again on another subflow."),
     ("overruled", "integer", "Decisions of the scheduler that the engine did not carry out."),

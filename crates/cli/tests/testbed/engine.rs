@@ -103,3 +103,37 @@ fn serve_borrows_one_port_of_the_hosts_own_address() {
     assert!(!output.status.success());
     assert!(stderr(&output).contains("can be borrowed for one port only"), "{}", stderr(&output));
 }
+
+/// A window of 64 KiB over a round trip of 100 ms lets 5 Mbit/s through, where the path carries 20: the sender says so
+/// at the end, in its log, in JSON and in words, whichever side it is.
+#[test]
+fn a_transfer_slower_than_its_path_is_explained() {
+    let Some(here) = place("slow-window") else { return };
+    let path = "[path.wan]\nrate = \"20mbit\"\ndelay = \"50ms\"\nqueue = \"100p\"\n";
+    fs::write(here.join("two.toml"), format!("{path}[[workload]]\nkind = \"files\"\nsize = \"1MiB\"\n")).unwrap();
+    let server = format!("{ENGINE} serve --receive-buffer 64KiB --events events.jsonl 2> said");
+    let url = "http://$ANABRANCH_ENGINE_SERVER";
+    let fetch = format!(
+        "{ENGINE} fetch {url}/bytes/2MiB --output /dev/null --receive-buffer 64KiB --json > down && \
+         {ENGINE} fetch {url}/discard --upload-bytes 2MiB --json > up && \
+         {ENGINE} fetch {url}/discard --upload-bytes 2MiB 2> words"
+    );
+    let output = run(&here, &["two.toml", "--server", &server, "--", "sh", "-c", &fetch]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let read = |name: &str| fs::read_to_string(here.join(name)).unwrap();
+    let explains = |text: &str| {
+        let parts = ["slower than its path", " Mbit/s", " % of the time the other host's window was used up"];
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    };
+    let up: Value = serde_json::from_str(&read("up")).unwrap();
+    explains(up["why"].as_str().unwrap());
+    explains(read("words").split("  why: ").nth(1).unwrap());
+    // The receiver of the download has seen no more of the path than came: the server tells.
+    let down: Value = serde_json::from_str(&read("down")).unwrap();
+    assert_eq!(down["why"], Value::Null, "{down:#}");
+    explains(read("said").split("slow: ").nth(1).unwrap());
+    let events: Vec<Value> = read("events.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let slow: Vec<&str> = events.iter().filter_map(|event| event["slow"].as_str()).collect();
+    assert_eq!(slow.len(), 1, "one connection of three sent data from here: {slow:?}");
+    explains(slow[0]);
+}

@@ -411,7 +411,7 @@ mod tests {
         assert!(notes.contains("One DATA_ACK in 15 is drawn"), "{notes}");
     }
 
-    /// What cannot be joined is left out in equal measure, and losses are kept.
+    /// Strokes that cannot be joined are left out in equal measure, and losses are kept.
     #[test]
     fn what_cannot_be_joined_is_thinned_and_said() {
         let mut trace = trace(60_000, 2);

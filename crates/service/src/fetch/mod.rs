@@ -13,6 +13,7 @@ pub use sink::{Sink, WriterSink};
 pub use target::{Scheme, Target, TargetError};
 pub use upload::Upload;
 
+use crate::course::Course;
 use crate::journal::Journal;
 use crate::report::ConnectionReport;
 use crate::stream::Stream;
@@ -87,6 +88,7 @@ pub struct Fetch<S> {
     /// Time at which bytes last moved.
     active: Instant,
     phase: Phase,
+    course: Course,
     outcome: Outcome,
 }
 
@@ -132,6 +134,7 @@ impl<S: Sink> Fetch<S> {
             started: Instant::ZERO,
             active: Instant::ZERO,
             phase: Phase::Connecting,
+            course: Course::default(),
             outcome: Outcome::default(),
         }
     }
@@ -307,7 +310,15 @@ impl<S: Sink> Fetch<S> {
     fn take_report(&mut self, cx: &Context<'_>) {
         if let Some(id) = self.id {
             self.outcome.report = ConnectionReport::of(cx.endpoint, id).or(self.outcome.report.take());
+            self.explain(cx);
         }
+    }
+
+    /// Says why it was slow, if it was. The time ends with the transfer, and not with the connection.
+    fn explain(&mut self, cx: &Context<'_>) {
+        let Some(report) = &self.outcome.report else { return };
+        let end = self.outcome.finished.map_or(cx.now, |finished| self.started + finished);
+        self.outcome.why = self.course.sentence(end, &report.stats, &report.subflows);
     }
 
     /// Finishes the exchange: waits for the output, then for the connection to close.
@@ -393,6 +404,9 @@ impl<S: Sink> Application for Fetch<S> {
                 cx.endpoint.forget(id);
             }
             return;
+        }
+        if self.phase == Phase::Exchange {
+            self.course.look(cx.now, cx.endpoint, id);
         }
         match event {
             Event::Connected { multipath } => {

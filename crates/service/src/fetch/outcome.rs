@@ -32,6 +32,8 @@ pub struct Outcome {
     pub finished: Option<Duration>,
     /// The connection at its end.
     pub report: Option<ConnectionReport>,
+    /// Sentence about a transfer that was slower than its best path alone.
+    pub why: Option<String>,
 }
 
 impl Default for Outcome {
@@ -49,6 +51,7 @@ impl Default for Outcome {
             first_byte: None,
             finished: None,
             report: None,
+            why: None,
         }
     }
 }

@@ -62,6 +62,7 @@ pub(super) struct Summary<'a> {
     pub(super) from_client: u64,
     pub(super) to_client: u64,
     pub(super) engine: Option<&'a (ConnectionStats, Vec<SubflowStats>)>,
+    pub(super) why: Option<&'a str>,
 }
 
 impl Summary<'_> {
@@ -92,6 +93,7 @@ impl Summary<'_> {
             subflows = shares.join("; "),
             fallback = stats.and_then(|stats| stats.fallback).map(FallbackReason::name),
             remarks = remarks.join("; "),
+            why = self.why,
             retransmitted = subflows.iter().map(|subflow| subflow.retransmitted).sum::<u64>(),
             reinjected = stats.map_or(0, |stats| stats.reinjected),
             overruled = stats.map_or(0, |stats| stats.overruled.total()),

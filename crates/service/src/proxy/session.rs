@@ -6,6 +6,7 @@ use super::limits::Limit;
 use super::relay::Relay;
 use super::report::{Outcome, Summary};
 use super::settings::Timeouts;
+use crate::course::Course;
 use anabranch_engine::{ConnectionId, ConnectionStats, SubflowStats};
 use anabranch_units::{Duration, Instant};
 use mio::net::TcpStream;
@@ -31,6 +32,9 @@ pub(super) struct Session {
     /// Statistics of the engine, once the connection is gone.
     pub(super) counted: Option<(ConnectionStats, Vec<SubflowStats>)>,
     pub(super) relay: Relay,
+    /// The engine's connection as it goes, and once that is gone the sentence about it.
+    pub(super) course: Course,
+    pub(super) why: Option<String>,
     /// Bytes that it counts for in the limits.
     pub(super) charged: u64,
     /// True if it is in the queue for memory.
@@ -75,6 +79,8 @@ impl Session {
             connection: None,
             counted: None,
             relay: Relay::default(),
+            course: Course::default(),
+            why: None,
             charged: 0,
             waits: false,
             ending: None,
@@ -126,6 +132,7 @@ impl Session {
             from_client,
             to_client,
             engine: self.counted.as_ref(),
+            why: self.why.as_deref(),
         }
         .log();
     }

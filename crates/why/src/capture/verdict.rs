@@ -101,7 +101,7 @@ struct Watch<'a> {
     asked: i64,
     open: Option<u64>,
     state: SessionState,
-    /// What was in flight, if it is to be kept.
+    /// Bytes in flight over time, if they are to be kept.
     flight: Option<Vec<Flight>>,
 }
 

@@ -42,6 +42,7 @@ impl Proxy {
         let subflows = cx.endpoint.subflow_stats(id);
         if let Some(stats) = cx.endpoint.connection_stats(id) {
             self.totals.ended.add(&stats, &subflows);
+            session.why = session.course.sentence(cx.now, &stats, &subflows);
             session.counted = Some((stats, subflows));
         }
         cx.endpoint.forget(id);
@@ -97,6 +98,9 @@ impl Proxy {
 
     pub(super) fn check_time(&mut self, cx: &mut Context<'_>, index: usize, session: &mut Session) -> Next {
         let now = cx.now;
+        if let Some(id) = session.connection {
+            session.course.look(now, cx.endpoint, id);
+        }
         if !session.relay.discards()
             && let Some(load) = session.connection.and_then(|id| cx.endpoint.load(id))
         {
