@@ -132,12 +132,13 @@
         return button;
       }));
       const limits = this.figure.querySelector(".limits");
-      const [bands, times] = [new Map(), this.data.rows[0]];
-      for (const row of this.data.rows) row.k.forEach((k, i) => bands.set(k, (bands.get(k) ?? 0) + (row === times ? row.e[i] : 0)));
-      const all = times ? times.e.reduce((a, b) => a + b, 0) : 0;
+      const { times } = this.data;
+      const bands = new Set(this.data.rows.flatMap((row) => [...row.k]));
+      times.forEach((time, k) => { if (time > 0) bands.add(k); });
+      const all = times.reduce((a, b) => a + b, 0);
       limits.replaceChildren(...this.data.limits.flatMap((limit, k) => {
         if (!bands.has(k)) return [];
-        const share = all > 0 && bands.get(k) > 0 ? ` ${digits((100 * bands.get(k)) / all, 2)} %` : "";
+        const share = times[k] > 0 ? ` ${digits((100 * times[k]) / all, 2)} %` : "";
         const key = element("span", { className: "key" });
         key.style.background = COLOURS[limit.name] ?? style("--quiet");
         return [element("span", { title: limit.meaning }, key, limit.name, share)];
@@ -445,7 +446,7 @@
           return element("li", { title: `${ends[0]} > ${ends[1]}` }, `${words.join("; ")}.`);
         });
         if (all.length > 12) items.push(element("li", {}, `and ${all.length - 12} more.`));
-        this.chosenBox.append(element("p", {}, element("b", {}, `Bytes ${whole(low)} to ${whole(high)}`), " of the data were carried by"), element("ul", {}, ...items));
+        this.chosenBox.append(element("p", {}, element("b", {}, `Bytes ${whole(low)} to ${whole(high)}`), this.data.thinned ? " of the data were carried, as far as it is drawn, by" : " of the data were carried by"), element("ul", {}, ...items));
       }
       this.plots[0].redraw(false, false);
     }

@@ -85,7 +85,7 @@ impl Course {
         }
         if came > 0 && !is_first {
             seen.came += came;
-            seen.busy = seen.busy + over;
+            seen.busy += over;
         }
     }
 

@@ -39,6 +39,8 @@ const STROKES: usize = 20_000;
 const STEPS: usize = 4_000;
 /// Bands in a row that are drawn at most.
 const BANDS: usize = 2_000;
+/// Words in a note about strokes that are not there.
+const LEFT_OUT: &str = "is drawn";
 /// Neighbours are joined only as long as a stroke takes less than this part of the whole time.
 const SHORT: u64 = 500;
 
@@ -61,6 +63,7 @@ impl TraceDrawing {
             notes.push(words.to_owned());
         }
         let (strokes, thinned) = strokes(trace);
+        let left_out = thinned.as_ref().is_some_and(|words| words.contains(LEFT_OUT));
         notes.extend(thinned);
         let (acked, edge) = answers(trace, &clock, &mut notes);
         let data = json!({
@@ -72,6 +75,8 @@ impl TraceDrawing {
             "acked": acked,
             "edge": edge,
             "flight": flight(trace, &clock, &mut notes),
+            "thinned": left_out,
+            "times": limits.map_or(Vec::new(), |limits| times(&limits.connection)),
             "limits": LIMITS.iter().map(|it| json!({ "name": it.name, "meaning": it.meaning })).collect::<Vec<_>>(),
             "rows": limits.map_or(Vec::new(), |limits| rows(limits, &trace.paths, &clock, &mut notes)),
         });
@@ -160,7 +165,7 @@ fn thinned(
         [((true, false), "stroke of new data"), ((false, false), "packet sent again"), ((false, true), "lost packet")]
     {
         if counts.contains_key(&kind) && every(kind) > 1 {
-            words += &format!("One {what} in {} is drawn. ", every(kind));
+            words += &format!("One {what} in {} {LEFT_OUT}. ", every(kind));
         }
     }
     (!words.is_empty()).then(|| words.trim_end().to_owned())
@@ -290,6 +295,13 @@ fn rows(limits: &Limits, paths: &[String], clock: &Clock, notes: &mut Vec<String
     rows
 }
 
+/// Time of each limit, in the order of the table, in microseconds: exact, however bands are joined.
+fn times(intervals: &[Interval]) -> Vec<u64> {
+    let mut times = vec![0; LIMITS.len()];
+    intervals.iter().for_each(|it| times[place(it.limit)] += it.to_ns - it.from_ns);
+    times.into_iter().map(|nanos: u64| nanos / 1000).collect()
+}
+
 /// Intervals, or the longest limits of equal parts of the time where there are too many.
 fn bands(intervals: &[Interval]) -> Vec<Interval> {
     let (Some(first), Some(last)) = (intervals.first(), intervals.last()) else { return Vec::new() };
@@ -409,6 +421,7 @@ mod tests {
         assert_eq!(column(&data["sent"]["c"], length).iter().sum::<i64>(), 60_000);
         assert!(notes.contains(&format!("60000 packets of new data are drawn as {length} strokes")), "{notes}");
         assert!(notes.contains("One DATA_ACK in 15 is drawn"), "{notes}");
+        assert_eq!(data["thinned"], false, "joined, and all there");
     }
 
     /// Strokes that cannot be joined are left out in equal measure, and losses are kept.
@@ -421,6 +434,7 @@ mod tests {
         assert!((19_000..=STROKES + 1).contains(&length), "{length}");
         assert_eq!(column(&data["sent"]["a"], length).iter().filter(|way| **way == -1).count(), 1);
         assert!(notes.contains("One stroke of new data in 3 is drawn."), "{notes}");
+        assert_eq!(data["thinned"], true);
     }
 
     #[test]
@@ -434,6 +448,8 @@ mod tests {
         let few: Vec<Interval> = (0..4).map(interval).collect();
         assert_eq!(bands(&few), few);
         let many: Vec<Interval> = (0..40_000).map(interval).collect();
+        assert_eq!(times(&many).iter().sum::<u64>(), 4000);
+        assert_eq!(times(&many)[place(Limit::Scheduler)], 1000, "a quarter, though no band shows it");
         let joined = bands(&many);
         assert_eq!(joined, [Interval { from_ns: 0, to_ns: 4_000_000, limit: Limit::PathFull, path: None }]);
     }
