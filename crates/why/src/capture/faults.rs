@@ -389,8 +389,8 @@ impl Group<'_> {
                 let spread =
                     data().filter(large).map(|it| it.sent).fold((u64::MAX, 0), |(a, b), at| (a.min(at), b.max(at)));
                 let small = self.pictures.iter().filter(|it| it.path == path).flat_map(|it| &it.packets[side]);
-                // What arrived before the first of them was lost says nothing of the path as it is then.
-                let heard = small.filter(|it| it.arrived != NEVER && it.sent > spread.0 && !it.is(Flags::SYN)).count();
+                // What left before the first of them was lost says nothing of the path as it is then.
+                let heard = small.filter(|it| it.arrived != NEVER && it.sent >= spread.0 && !it.is(Flags::SYN)).count();
                 if let Some(fault) = self.hole_at_receiver(path, side) {
                     faults.push(fault);
                 } else if lost >= 3 && heard > 0 && spread.1.saturating_sub(spread.0) > LONG {
