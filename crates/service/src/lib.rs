@@ -21,5 +21,5 @@ pub use fetch::{
 pub use http::{HttpLimits, Page, Root, Site};
 pub use journal::{ConnectionEvent, Journal};
 pub use report::{ConnectionReport, CounterReport};
-pub use server::{Server, ServerLimits, Service, Totals};
+pub use server::{Listener, Server, ServerLimits, Service, Totals};
 pub use stream::Stream;

@@ -42,6 +42,9 @@ impl Default for ServerLimits {
     }
 }
 
+/// Function that is told sentences about slow connections.
+pub type Listener = Box<dyn FnMut(&str) + Send>;
+
 /// Time between two sentences that are told.
 const TOLD: Duration = Duration::from_secs(1);
 /// No session is looked at more often without cause.
@@ -84,7 +87,7 @@ pub struct Server {
     /// Time at which what is still open is reset, once the server is to end.
     ending: Option<Instant>,
     /// Listener for sentences about slow connections, and the time at which it was told the last.
-    tell: Option<Box<dyn FnMut(&str) + Send>>,
+    tell: Option<Listener>,
     told: Option<Instant>,
 }
 
@@ -118,7 +121,7 @@ impl Server {
 
     /// Tells of connections that were slower than their best path alone, one in a second at most.
     #[must_use]
-    pub fn tell(mut self, tell: Box<dyn FnMut(&str) + Send>) -> Self {
+    pub fn tell(mut self, tell: Listener) -> Self {
         self.tell = Some(tell);
         self
     }

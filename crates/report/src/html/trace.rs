@@ -202,7 +202,8 @@ fn sent(strokes: &[Stroke<'_>], clock: &Clock) -> Value {
 
 /// Steps of DATA_ACK and of the end of the receiver's window, as the sender saw them.
 fn answers(trace: &Trace, clock: &Clock, notes: &mut Vec<String>) -> (Value, Value) {
-    let (mut acked, mut edge): (Vec<(u64, u64)>, Vec<(u64, u64)>) = (Vec::new(), Vec::new());
+    let mut acked = Vec::new();
+    let mut edge: Vec<(u64, u64)> = Vec::new();
     let mut highest = 0;
     for it in &trace.heard {
         let Some(ack) = it.data_ack else { continue };
@@ -416,7 +417,7 @@ mod tests {
     fn long_transfers_are_joined_without_losing_a_byte() {
         let (data, notes) = drawn(&trace(60_000, 1));
         let length = data["sent"]["length"].as_u64().expect("a number") as usize;
-        assert!(length <= STROKES && length >= 500, "{length}");
+        assert!((500..=STROKES).contains(&length), "{length}");
         assert_eq!(column(&data["sent"]["l"], length).iter().sum::<i64>(), 60_000_000);
         assert_eq!(column(&data["sent"]["c"], length).iter().sum::<i64>(), 60_000);
         assert!(notes.contains(&format!("60000 packets of new data are drawn as {length} strokes")), "{notes}");
