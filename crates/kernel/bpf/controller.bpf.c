@@ -30,7 +30,7 @@ INLINE void look_at(struct flow *f, const struct tcp_sock *tp, const struct inet
 	u64 ours = -same((u64)icsk->icsk_ca_ops, (u64)ops);
 
 	f->srtt = tp->srtt_us & -counts;
-	f->window = pick(repairs, (u64)tp->snd_ssthresh << FRACTION, (u64)tp->snd_cwnd << FRACTION | (m->fraction & ours));
+	f->window = pick(repairs, tp->snd_ssthresh, tp->snd_cwnd) << FRACTION | (m->fraction & ours);
 	f->told = told(m) & -counts & ours;
 }
 
@@ -137,7 +137,8 @@ SECTION("struct_ops/ssthresh") int ssthresh(u64 *arguments)
 	look(&v, sk);
 	left = fallen(&v, m);
 	lost(m);
-	m->fraction = 0;
+	/* The window will be the threshold, so that nothing is lost but in the repair. */
+	m->fraction = left;
 	return left >> FRACTION;
 }
 
