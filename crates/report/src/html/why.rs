@@ -11,9 +11,12 @@ impl Page {
     /// A page about captures, made by `command`. `traces` are those of the connection that is judged.
     pub fn of_captures(answer: &CaptureAnswer, traces: &[Trace], command: &str) -> Page {
         let names: Vec<&str> = answer.files.iter().map(|file| file.name.as_str()).collect();
+        // A title needs no folders; the facts below have them.
+        let short: Vec<&str> = names.iter().map(|name| name.rsplit('/').next().unwrap_or(name)).collect();
+        let short = short.join(", ");
         let mut section = Section {
             name: "why".to_owned(),
-            title: names.join(", "),
+            title: short.clone(),
             about: answer.sentence.clone(),
             facts: vec![
                 ("captures".to_owned(), names.join(", ")),
@@ -42,7 +45,7 @@ impl Page {
         }
         let troubles = answer.files.iter().flat_map(|file| file.error.iter().chain(&file.notes));
         section.warnings.extend(troubles.cloned());
-        made(format!("Why was it slow? {}", names.join(", ")), section, command)
+        made(format!("Why was it slow? {short}"), section, command)
     }
 
     /// A page about a scenario, made by `command`: its numbers over all repetitions, and the course of the longest
