@@ -20,7 +20,10 @@ function worker(): Plugin {
       if (id !== `\0${WORKER}`) return undefined;
       const built = await build({
         configFile: false, logLevel: "warn", root: here,
-        build: { write: false, target: "es2022", lib: { entry: resolve(here, "src/worker.ts"), formats: ["iife"], name: "worker" } },
+        build: {
+          write: false, target: "es2022",
+          lib: { entry: resolve(here, "src/worker.ts"), formats: ["iife"], name: "worker" },
+        },
       });
       const output = (Array.isArray(built) ? built : [built]).flatMap((it) => ("output" in it ? it.output : []));
       const chunk = output.find((it) => it.type === "chunk");
@@ -50,11 +53,13 @@ function single(wasm: string): Plugin {
         "default-src 'none'", `script-src 'wasm-unsafe-eval' ${hashes.join(" ")}`, "worker-src blob:", "style-src 'unsafe-inline'",
         "img-src data: blob:", "base-uri 'none'", "form-action 'none'",
       ].join("; ");
-      // A third smaller than by gzip. Where a server compresses it once more, base64 costs nearly nothing; from disk it costs
-// a third.
-      const engine = execFileSync("xz", ["--format=lzma", "-9e", "--stdout", wasm], { maxBuffer: 1 << 28 }).toString("base64");
+      // A third smaller than by gzip. Where a server compresses it once more, base64 costs nearly nothing; from disk
+      // it costs a third.
+      const packed = execFileSync("xz", ["--format=lzma", "-9e", "--stdout", wasm], { maxBuffer: 1 << 28 });
+      const engine = packed.toString("base64");
       const { size } = statSync(wasm);
-      const licences = readFileSync(resolve(report, "vendor/LICENSES"), "utf8") + readFileSync(resolve(here, "node_modules/uplot/LICENSE"), "utf8");
+      // That of uPlot is among them.
+      const licences = readFileSync(resolve(report, "vendor/LICENSES"), "utf8");
       const escaped = licences.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
       let html = String(page.source)
         .replace(/<script type="module"[^>]*><\/script>\n?/, "")
