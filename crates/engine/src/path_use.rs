@@ -47,11 +47,16 @@ pub enum Subflow {
     Unknown,
 }
 
+/// Returns the name of a subflow's path: the pair of addresses.
+pub fn path_name(subflow: &SubflowStats) -> String {
+    format!("{} to {}", subflow.local.ip(), subflow.remote.ip())
+}
+
 impl PathUse {
     /// Summarises one connection as an engine counted it; a path is a pair of addresses.
     pub fn of(stats: &ConnectionStats, subflows: &[SubflowStats]) -> PathUse {
         let path = |subflow: &SubflowStats| Path {
-            name: format!("{} to {}", subflow.local.ip(), subflow.remote.ip()),
+            name: path_name(subflow),
             bytes: subflow.bytes_sent + subflow.bytes_received,
             subflow: Subflow::of(subflow),
         };

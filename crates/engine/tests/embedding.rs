@@ -47,7 +47,7 @@ impl End {
                         let offer = self.unwritten.slice(..space.min(self.unwritten.len()));
                         let taken = self.endpoint.write(id, &offer).unwrap();
                         self.unwritten = self.unwritten.slice(taken..);
-                        if taken == 0 || self.unwritten.is_empty() {
+                        if offer.is_empty() || taken < offer.len() {
                             break;
                         }
                     }
