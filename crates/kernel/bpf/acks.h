@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Helpers of the kernel for programs of tc, by their numbers (include/uapi/linux/bpf.h), and the maps that acks.bpf.c
+ * Helpers of the kernel for programs of tc, further to those of core.h, and the maps that acks.bpf.c
  * shares with the loader, which has the same layouts in src/acks/maps.rs.
  */
 #ifndef AB_ACKS_H
 #define AB_ACKS_H
 
-#include "number.h"
-
-#define SECTION(name) __attribute__((section(name), used))
-
-typedef unsigned short u16;
+#include "core.h"
 
 /* The fields of the kernel's view of a packet that are read; the verifier moves accesses to the packet's own. */
 struct __sk_buff {
@@ -18,9 +14,7 @@ struct __sk_buff {
 	u32 ifindex;
 };
 
-static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
 static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
-static u64 (*const now)(void) = (void *)5;
 static long (*const store)(struct __sk_buff *, u32 at, const void *from, u32 length, u64 flags) = (void *)9;
 static long (*const replace_l3)(struct __sk_buff *, u32 at, u64 from, u64 to, u64 size) = (void *)10;
 static long (*const replace_l4)(struct __sk_buff *, u32 at, u64 from, u64 to, u64 flags) = (void *)11;
@@ -96,8 +90,7 @@ enum counter { MOVED, KEPT, RESTORED, REFUSED, BARRED, COUNTERS };
 /*
  * The maps, which the loader makes: of a symbol only the name counts. `paths` and `choices` have a value for each path,
  * `flows` and `agreements` one for the ports of each subflow: the time until which the other host puts addresses back.
- * The programs alone write `flows` and `counters`, from which the loader
- * takes flows that are over; it alone writes the others.
+ * The programs write `flows` and `counters`; the loader removes flows that are over, and writes the others.
  */
 extern char paths, choices, flows, agreements, counters;
 

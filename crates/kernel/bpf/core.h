@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What programs need that read the kernel's structs: casts, fields of bits, sections. */
+/* What all programs need: sections, helpers, and casts and fields of bits for those that read the kernel's structs. */
 #ifndef AB_CORE_H
 #define AB_CORE_H
 
@@ -9,6 +9,15 @@
 #define KFUNC __attribute__((section(".ksyms")))
 
 typedef _Bool bool;
+typedef unsigned short u16;
+
+/* States of a socket (include/net/tcp_states.h). */
+#define TCP_ESTABLISHED 1
+#define TCP_CLOSE_WAIT 8
+
+/* Helpers of the kernel by their numbers (include/uapi/linux/bpf.h). */
+static void *(*const map_lookup)(void *map, const void *key) __attribute__((unused)) = (void *)1;
+static u64 (*const now)(void) __attribute__((unused)) = (void *)5;
 
 extern void *bpf_rdonly_cast(const void *object, u32 type) KFUNC;
 

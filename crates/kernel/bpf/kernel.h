@@ -51,9 +51,7 @@ struct ack_sample {
 
 #pragma clang attribute pop
 
-/* States of a socket, and of its congestion control (include/net/tcp_states.h, include/uapi/linux/tcp.h). */
-#define TCP_ESTABLISHED 1
-#define TCP_CLOSE_WAIT 8
+/* States of a socket's congestion control (include/uapi/linux/tcp.h). */
 #define TCP_CA_OPEN 0
 #define TCP_CA_RECOVERY 3 /* and 2, a reduction without a loss */
 

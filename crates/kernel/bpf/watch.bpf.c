@@ -39,7 +39,6 @@ INLINE void tell_connection(struct event *e, const void *connection)
 	e->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
 	e->una = msk->snd_una;
 	e->next = msk->snd_nxt;
-	e->received = msk->ack_seq;
 }
 
 INLINE void tell_subflow(struct event *e, const struct sock *socket)
@@ -126,13 +125,14 @@ SECTION("tp_btf/get_mapping_status") int arrived(u64 *arguments)
 	return 0;
 }
 
-/* Values: the DATA_ACK, the DSN acknowledged before and now, the end of the window now and before. */
+/* Values: the DATA_ACK, the DSN acknowledged before and now, the end of the window that it gives, and the furthest that
+ * any gave, this one included. */
 SECTION("tp_btf/ack_update_msk") int acknowledged(u64 *arguments)
 {
 	struct event e;
 
-	/* Every packet repeats the latest DATA_ACK. */
-	if (arguments[1] == arguments[2] && arguments[3] == arguments[4])
+	/* One that was overtaken says nothing new. Whether the window opened further, only the reader knows. */
+	if ((s64)(arguments[2] - arguments[1]) <= 0 && arguments[3] != arguments[4])
 		return 0;
 	begin(&e, DATA_ACK);
 	for (u32 i = 0; i < 5; i++)

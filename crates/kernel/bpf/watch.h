@@ -8,8 +8,6 @@
 
 #include "core.h"
 
-typedef unsigned short u16;
-
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct ns_common {
@@ -73,7 +71,7 @@ struct mptcp_subflow_context {
 };
 struct mptcp_sock {
 	u32 token;
-	u64 snd_una, snd_nxt, ack_seq;
+	u64 snd_una, snd_nxt;
 };
 struct mptcp_ext {
 	u64 data_seq;
@@ -87,10 +85,7 @@ struct sk_buff {
 
 #pragma clang attribute pop
 
-#define IPV4 2
 #define IPV6 10
-#define TCP_ESTABLISHED 1
-#define TCP_CLOSE_WAIT 8
 
 /* A subflow that the scheduler looks at; data that a subflow is given; progress of the DATA_ACK; a mapping that
  * arrived; the judgment on what arrived. */
@@ -110,7 +105,7 @@ struct event {
 	u32 namespace; /* number of the network namespace */
 	u64 inode; /* of the socket that the program has; 0: none yet */
 	u64 cgroup;
-	u64 una, next, received; /* DSNs: acknowledged, next to be sent, received in order */
+	u64 una, next; /* DSNs: acknowledged, next to be sent */
 	/* The subflow; `family` is 0 for none. IPv4 addresses are the first word; ports are the host's numbers. */
 	u32 family;
 	u16 local_port, remote_port;
@@ -121,9 +116,7 @@ struct event {
 	u64 values[8];
 };
 
-/* Helpers of the kernel by their numbers (include/uapi/linux/bpf.h). */
-static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
-static u64 (*const now)(void) = (void *)5;
+/* Helpers of the kernel by their numbers, further to those of core.h. */
 static u32 (*const this_cpu)(void) = (void *)8;
 static long (*const ring_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
 

@@ -29,8 +29,10 @@ INLINE void sampled(struct memory *m, s32 rtt)
 	m->rtt = rtt;
 	if (!m->base || (u32)rtt < m->base)
 		m->base = rtt;
+#ifdef BY_ROUNDS
 	m->sum += rtt;
 	m->samples++;
+#endif
 }
 
 /* A loss ends a run of acknowledged segments. */

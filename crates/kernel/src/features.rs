@@ -32,7 +32,7 @@ pub fn features() -> Vec<Feature> {
     };
     let missing_functions: Vec<&str> = FUNCTIONS.iter().copied().filter(|name| !has(Kind::Function, name)).collect();
     let missing_capabilities = missing_capabilities();
-    let missing_events = btf.as_ref().map_or_else(|| vec!["everything".into()], watch::missing);
+    let missing_events = btf.as_ref().map_or_else(|| vec!["BTF, which describes them".into()], watch::missing);
     let bpffs = statfs("/sys/fs/bpf").is_ok_and(|fs| fs.f_type as u64 == BPF_FS_MAGIC);
     let classifier = classifier();
     vec![

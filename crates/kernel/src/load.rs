@@ -74,8 +74,18 @@ impl LoadError {
     }
 }
 
-/// The kernel's own types.
+/// File of the kernel's own types.
 pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// Reads the kernel's own types, for [`types_of_kernel`].
+pub(crate) fn kernel_bytes() -> Result<Vec<u8>, LoadError> {
+    std::fs::read(BTF).map_err(LoadError::NoBtf)
+}
+
+/// The kernel's own types.
+pub(crate) fn types_of_kernel(bytes: &[u8]) -> Result<Btf<'_>, LoadError> {
+    Btf::parse(bytes).ok_or_else(|| LoadError::Lacks("BTF of a form that is known".into()))
+}
 
 /// Registers a congestion control with the running kernel.
 ///
@@ -83,8 +93,8 @@ pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// If the kernel or the process cannot, or the name is taken; nothing stays behind.
 pub fn load(algorithm: &'static Algorithm) -> Result<Loaded, LoadError> {
     let object = Object::parse(algorithm.object).ok_or(LoadError::Damaged(algorithm.name))?;
-    let bytes = std::fs::read(BTF).map_err(LoadError::NoBtf)?;
-    let kernel = Btf::parse(&bytes).ok_or_else(|| LoadError::Lacks("BTF of a form that is known".into()))?;
+    let bytes = kernel_bytes()?;
+    let kernel = types_of_kernel(&bytes)?;
     if registered().is_some_and(|names| names.iter().any(|name| name == algorithm.kernel_name)) {
         return Err(LoadError::Taken(algorithm.kernel_name));
     }

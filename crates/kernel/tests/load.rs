@@ -2,7 +2,9 @@
 //! from BPF; is skipped where they are missing, unless `ANABRANCH_REQUIRE_BPF=1`.
 #![allow(clippy::unwrap_used)]
 
-use anabranch_kernel::{ALGORITHMS, LoadError, features, load};
+mod common;
+
+use anabranch_kernel::{ALGORITHMS, LoadError, load};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,13 +19,7 @@ fn turn() -> File {
 
 /// Says so and answers false where nothing can be loaded.
 fn can_load() -> bool {
-    let needed = ["btf", "struct-ops", "kernel-functions", "capabilities"];
-    let missing: Vec<_> = features().into_iter().filter(|f| needed.contains(&f.name) && !f.available).collect();
-    for feature in &missing {
-        assert!(std::env::var_os("ANABRANCH_REQUIRE_BPF").is_none(), "{}: {}", feature.name, feature.note);
-        eprintln!("skipped: {}: {}", feature.name, feature.note);
-    }
-    missing.is_empty()
+    common::has(&["btf", "struct-ops", "kernel-functions", "capabilities"])
 }
 
 fn registered(name: &str) -> bool {

@@ -2,7 +2,8 @@
 //! its tracepoints; is skipped where they are missing, unless `ANABRANCH_REQUIRE_BPF=1`.
 #![allow(clippy::unwrap_used)]
 
-use anabranch_kernel::features;
+mod common;
+
 use anabranch_kernel::watch::{Event, Picture, RING, Report, Wanted, Watch};
 use rustix::net::{AddressFamily, SocketType, bind, connect, listen, socket};
 use std::io::{Read, Write};
@@ -10,13 +11,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 fn can_watch() -> bool {
-    let needed = ["btf", "mptcp", "capabilities", "tracepoints"];
-    let missing: Vec<_> = features().into_iter().filter(|f| needed.contains(&f.name) && !f.available).collect();
-    for feature in &missing {
-        assert!(std::env::var_os("ANABRANCH_REQUIRE_BPF").is_none(), "{}: {}", feature.name, feature.note);
-        eprintln!("SKIPPED: {}: {}", feature.name, feature.note);
-    }
-    missing.is_empty()
+    common::has(&["btf", "mptcp", "capabilities", "tracepoints"])
 }
 
 fn mptcp() -> std::os::fd::OwnedFd {

@@ -12,7 +12,6 @@ use anabranch_units::{Duration, quantity};
 use clap::Args as ClapArgs;
 use miette::miette;
 use serde_json::json;
-use std::fmt::Write as _;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -89,10 +88,10 @@ const MOST: usize = 5;
 
 /// Watches until a signal, the end of the process, or the end of the time.
 pub(super) fn watch(args: &WatchArgs) -> Result<(), Failure> {
-    let mut wanted = wanted(&args.target)?.ok_or_else(|| no_target(&args.target))?;
+    let wanted = wanted(&args.target)?.ok_or_else(|| no_target(&args.target))?;
     let mut caught = Caught::new().map_err(|error| Failure::Failed(miette!("cannot catch signals: {error}")))?;
     let mut watch = Watch::start(args.buffer).map_err(super::failed)?;
-    let mut picture = Picture::new(wanted.clone());
+    let mut picture = Picture::new(wanted);
     let mut screen = output::Screen::default();
     if args.json {
         output::print(&format!("{}\n", json!(KERNEL_WATCH.document(NoContents {}))))?;
@@ -103,15 +102,15 @@ pub(super) fn watch(args: &WatchArgs) -> Result<(), Failure> {
         over = caught.wait(PAUSE).map_err(|error| Failure::Failed(miette!("cannot wait for signals: {error}")))?;
         // Sockets of a process, and groups in a group, come and go.
         match self::wanted(&args.target)? {
-            Some(now) => wanted = now,
+            Some(now) => picture.set_wanted(now),
             None => over = true,
         }
-        picture.set_wanted(wanted.clone());
         let mut lines = String::new();
         watch.drain(|raw| {
             picture.take(raw, &mut |event| {
                 if args.json {
-                    _ = writeln!(lines, "{}", json!(event)); // Writing into a string succeeds.
+                    lines += &serde_json::to_string(&event).expect("an event has only texts as keys");
+                    lines.push('\n');
                 }
             });
         });
@@ -184,6 +183,9 @@ fn table(report: &Report, whole: bool) -> String {
             report.lost
         );
     }
+    if report.forgotten > 0 {
+        text += &format!("; {} connections were forgotten to make room for others", report.forgotten);
+    }
     if report.connections.is_empty() {
         return text + ": no decision of the scheduler\n";
     }
@@ -226,7 +228,7 @@ fn of_connection(connection: &ConnectionReport, seconds: f64) -> String {
             format!("{} > {}", subflow.local, subflow.remote),
             subflow.chosen.to_string(),
             if all > 0 { format!("{:.0} %", subflow.chosen as f64 / all as f64 * 100.0) } else { "-".to_owned() },
-            rate(subflow.sent),
+            format!("{:.2}", subflow.sent_mbit_s),
             of(latest.and_then(|it| it.pacing_mbit_s).map(|rate| format!("{rate:.2}"))),
             of(latest.and_then(|it| it.queued_ms).map(|time| format!("{time:.1}"))),
             of(latest.map(|it| it.cwnd.to_string())),

@@ -42,7 +42,7 @@ impl Ring {
         self.fd.as_raw_fd()
     }
 
-    /// Reads the records that are there, in the order in which programs began to write them.
+    /// Reads the records that are there now, in the order in which programs began to write them.
     pub(crate) fn drain(&mut self, mut take: impl FnMut(&[u8])) {
         // SAFETY: both pages begin with a position of 64 bits, are mapped for as long as `self` lives, and are written
         // elsewhere only by the kernel, atomically.
@@ -53,7 +53,9 @@ impl Ring {
             )
         };
         let mut position = reader.load(Ordering::Relaxed);
-        while position < writers.load(Ordering::Acquire) {
+        // Programs that write faster than this reads must not keep it here.
+        let end = writers.load(Ordering::Acquire);
+        while position < end {
             let at = self.page + (position as usize & (self.size - 1));
             // SAFETY: the place lies within the data, which are aligned to 8 bytes as all positions are; a record's
             // first word is its length, which its writer sets atomically.

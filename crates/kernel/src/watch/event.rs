@@ -55,7 +55,7 @@ pub(super) const STALE: u32 = 8;
 impl Raw {
     /// Reads a record; `None` if it is none of ours.
     pub(super) fn decode(record: &[u8]) -> Option<Self> {
-        if record.len() != 176 {
+        if record.len() != 168 {
             return None;
         }
         let (word, long) = (|at| u32_at(record, at), |at| u64_at(record, at));
@@ -77,19 +77,19 @@ impl Raw {
             next: long(48)?,
         };
         let address = |at: usize| -> Option<IpAddr> {
-            match word(64)? {
+            match word(56)? {
                 2 => Some(Ipv4Addr::from(<[u8; 4]>::try_from(record.get(at..at + 4)?).ok()?).into()),
                 // Those of IPv4 on a socket of IPv6 are shown as what they are.
                 10 => Some(Ipv6Addr::from(<[u8; 16]>::try_from(record.get(at..at + 16)?).ok()?).to_canonical()),
                 _ => None,
             }
         };
-        let ends = |local, remote| Some((SocketAddr::new(address(local)?, u16_at(record, 68)?), address(remote)?));
+        let ends = |local, remote| Some((SocketAddr::new(address(local)?, u16_at(record, 60)?), address(remote)?));
         let subflow =
-            ends(72, 88).and_then(|(local, remote)| Some((local, SocketAddr::new(remote, u16_at(record, 70)?))));
+            ends(64, 80).and_then(|(local, remote)| Some((local, SocketAddr::new(remote, u16_at(record, 62)?))));
         let mut values = [0; 8];
         for (index, value) in values.iter_mut().enumerate() {
-            *value = long(112 + 8 * index)?;
+            *value = long(104 + 8 * index)?;
         }
         Some(Raw {
             time: long(0)?,
@@ -97,8 +97,8 @@ impl Raw {
             cpu: word(12)?,
             connection: (namespace != 0).then_some(identity),
             subflow,
-            flags: word(104)?,
-            cwnd: word(108)?,
+            flags: word(96)?,
+            cwnd: word(100)?,
             values,
         })
     }
@@ -153,7 +153,7 @@ pub enum Event {
         /// Data that were sent before on another subflow.
         again: bool,
     },
-    /// The other host acknowledged data of the connection, or moved its window.
+    /// The other host acknowledged data of the connection, or opened its window further.
     DataAck {
         /// Time \[s\].
         time: f64,

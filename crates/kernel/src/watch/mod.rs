@@ -14,7 +14,7 @@ pub use picture::{ConnectionReport, Picture, Report, SubflowReport, Wanted};
 
 use crate::LoadError;
 use crate::btf::{Btf, Kind};
-use crate::load::{self, BTF, Target};
+use crate::load::{self, Target};
 use crate::object::{Object, Program};
 use crate::sys::{self, BPF_MAP_TYPE_ARRAY, Map, MapShape, Ring};
 use rustix::fs::statfs;
@@ -46,8 +46,8 @@ impl Watch {
     /// If the kernel or the process cannot; nothing stays behind.
     pub fn start(size: usize) -> Result<Self, LoadError> {
         let object = Object::parse(OBJECT).ok_or(LoadError::Damaged(NAME))?;
-        let bytes = std::fs::read(BTF).map_err(LoadError::NoBtf)?;
-        let kernel = Btf::parse(&bytes).ok_or_else(|| LoadError::Lacks("BTF of a form that is known".into()))?;
+        let bytes = load::kernel_bytes()?;
+        let kernel = load::types_of_kernel(&bytes)?;
         let targets: Vec<Target> =
             object.programs.iter().map(|program| target(&kernel, program)).collect::<Result<_, _>>()?;
         let ring = Ring::create("ab_watch", size).map_err(|error| load::failed("make the ring buffer", error))?;

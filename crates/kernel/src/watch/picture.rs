@@ -56,6 +56,8 @@ struct Connection {
     una: u64,
     /// End of the data that were sent.
     sent_end: u64,
+    /// End of the other host's window, once a DATA_ACK told it.
+    window_end: Option<u64>,
     /// Subflows that the scheduler looks at, and the time: a decision that no data has followed yet.
     candidates: Vec<Candidate>,
     asked: f64,
@@ -79,6 +81,8 @@ struct ConnectionCount {
 #[derive(Debug)]
 struct Subflow {
     ends: Ends,
+    /// It was told of.
+    told: bool,
     latest: Option<Candidate>,
     /// Place in the subflow of the mapping that comes next.
     place: Option<u32>,
@@ -120,7 +124,7 @@ pub struct Report {
     pub lost: u64,
     /// Events whose connection is not known.
     pub unassigned: u64,
-    /// Connections that were forgotten to make room for others, those first that were heard of last.
+    /// Connections that were asked for and forgotten to make room for others, those first that were silent for longest.
     pub forgotten: u64,
     /// The connections.
     pub connections: Vec<ConnectionReport>,
@@ -139,7 +143,7 @@ pub struct ConnectionReport {
     pub without_data: u64,
     /// Of these, times that data went to another subflow than the rule of Linux gives from what the scheduler saw.
     pub unexpected: u64,
-    /// DATA_ACKs that acknowledged something or moved the window.
+    /// DATA_ACKs that acknowledged something or opened the window further.
     pub data_acks: u64,
     /// Data that they acknowledged \[bytes\].
     pub data_acked: u64,
@@ -212,6 +216,8 @@ impl Picture {
 
     /// Takes an event in, and tells what it says about connections that are asked for.
     pub fn take(&mut self, raw: &Raw, tell: &mut impl FnMut(Event)) {
+        // What arrived on this processor is judged by this event or not at all.
+        let mapping = (raw.kind == Kind::Status).then(|| self.mappings.remove(&raw.cpu)).flatten();
         // A connection that is being taken down has no token any more.
         if raw.connection.is_some_and(|identity| identity.token == 0) {
             return;
@@ -228,7 +234,6 @@ impl Picture {
             self.mappings.insert(raw.cpu, (dsn, length.saturating_sub(fin), fin != 0));
             return;
         }
-        let mapping = (raw.kind == Kind::Status).then(|| self.mappings.remove(&raw.cpu)).flatten();
         let Some((key, connection)) = key.and_then(|key| Some((key, self.connections.get_mut(&key)?))) else {
             self.unassigned += 1;
             return;
@@ -242,8 +247,9 @@ impl Picture {
             }
         };
         let subflow = raw.subflow.map(|ends| {
-            let (subflow, is_new) = connection.subflow(ends);
-            if is_new {
+            let subflow = connection.subflow(ends);
+            // Not before the connection is one of those asked for.
+            if wanted && connection.numbered(subflow).is_some_and(|it| !std::mem::replace(&mut it.told, true)) {
                 let (local, remote) = ends;
                 tell(Event::Subflow { time, connection: token(), namespace: key.0, subflow, local, remote });
             }
@@ -265,17 +271,21 @@ impl Picture {
             (Kind::Sent, _) => {
                 let [dsn, place, length, ..] = raw.values;
                 let subflow = connection.subflow_of(dsn, place as u32, length);
-                if let Some((asked, expected, candidates)) = connection.decide(subflow) {
-                    tell(Event::Decision { time: asked, connection: token(), chosen: subflow, expected, candidates });
+                // Data that are sent again go to a subflow that no tracepoint tells of, unless the scheduler is asked.
+                let is_choice = !connection.is_again(dsn, length) || subflow == expected(&connection.candidates);
+                let chosen = subflow.filter(|_| is_choice);
+                if let Some((asked, expected, candidates)) = connection.decide(chosen) {
+                    tell(Event::Decision { time: asked, connection: token(), chosen, expected, candidates });
                 }
                 let (bytes, again) = connection.send(subflow, dsn, place as u32, length);
                 let offset = dsn.wrapping_sub(connection.base) as i64;
                 tell(Event::Sent { time, connection: token(), subflow, offset, bytes, again });
             }
             (Kind::DataAck, _) => {
-                let bytes = connection.acknowledge(raw.values[2]);
-                let offset = raw.values[2].wrapping_sub(connection.base) as i64;
-                let window = raw.values[3].wrapping_sub(raw.values[2]);
+                let [_, _, una, window_end, ..] = raw.values;
+                let Some(bytes) = connection.acknowledge(una, window_end) else { return };
+                let offset = una.wrapping_sub(connection.base) as i64;
+                let window = window_end.wrapping_sub(una);
                 tell(Event::DataAck { time, connection: token(), offset, bytes, window });
             }
             (Kind::Status, Some(subflow)) => {
@@ -303,10 +313,11 @@ impl Picture {
         let key = (identity.namespace, identity.token);
         if !self.connections.contains_key(&key) {
             if self.connections.len() >= MOST
-                && let Some(oldest) = self.connections.iter().min_by_key(|(_, it)| it.heard).map(|(key, _)| *key)
+                && let Some(oldest) =
+                    self.connections.iter().min_by_key(|(_, it)| (it.wanted, it.heard)).map(|(key, _)| *key)
             {
-                self.connections.remove(&oldest);
-                self.forgotten += 1;
+                let gone = self.connections.remove(&oldest);
+                self.forgotten += u64::from(gone.is_some_and(|it| it.wanted));
             }
             let (una, next) = (identity.una, identity.next);
             let fresh = Connection { base: una, una, sent_end: next, heard: time, ..Connection::default() };
@@ -335,8 +346,9 @@ impl Picture {
         {
             return Some(key);
         }
-        self.latest = self.connections.iter().find(|(_, connection)| is_close(connection)).map(|(key, _)| *key);
-        self.latest
+        let found = self.connections.iter().find(|(_, connection)| is_close(connection)).map(|(key, _)| *key);
+        self.latest = found.or(self.latest);
+        found
     }
 
     /// Ends an interval, with `lost` events since the watch began.
@@ -376,12 +388,13 @@ impl Picture {
 }
 
 impl Connection {
-    /// The number of a subflow, and if it is new.
-    fn subflow(&mut self, ends: Ends) -> (u32, bool) {
+    /// The number of a subflow, which may be new.
+    fn subflow(&mut self, ends: Ends) -> u32 {
         let known = self.subflows.iter().position(|subflow| subflow.ends == ends);
         if known.is_none() {
             self.subflows.push(Subflow {
                 ends,
+                told: false,
                 latest: None,
                 place: None,
                 mapping: (0, 0, 0),
@@ -390,7 +403,7 @@ impl Connection {
                 count: Tally::default(),
             });
         }
-        (known.unwrap_or(self.subflows.len() - 1) as u32 + 1, known.is_none())
+        known.unwrap_or(self.subflows.len() - 1) as u32 + 1
     }
 
     fn numbered(&mut self, number: u32) -> Option<&mut Subflow> {
@@ -423,14 +436,16 @@ impl Connection {
         subflow.latest = Some(candidate);
     }
 
-    /// The subflow that takes a mapping: that whose latest it extends, or else that where it comes next.
+    /// The subflow that takes a mapping: that whose latest it extends or follows, or else that where it comes next.
     fn subflow_of(&self, dsn: u64, place: u32, length: u64) -> Option<u32> {
         let numbered = || (1..).zip(&self.subflows);
-        let extends = |subflow: &Subflow| {
+        let goes_on = |subflow: &Subflow| {
             let (last_dsn, last_place, last) = subflow.mapping;
-            (last_dsn, last_place) == (dsn, place) && last < length
+            let extends = (last_dsn, last_place) == (dsn, place) && last < length;
+            let end = (last_dsn.wrapping_add(last), last_place.wrapping_add(last as u32));
+            extends || (last > 0 && subflow.place == Some(place) && end == (dsn, place))
         };
-        if let Some((number, _)) = numbered().find(|(_, subflow)| extends(subflow)) {
+        if let Some((number, _)) = numbered().find(|(_, subflow)| goes_on(subflow)) {
             return Some(number);
         }
         let next = numbered().filter(|(_, subflow)| subflow.place == Some(place));
@@ -460,11 +475,15 @@ impl Connection {
         Some((self.asked, expected, candidates))
     }
 
+    /// True if all of these data were sent before.
+    fn is_again(&self, dsn: u64, length: u64) -> bool {
+        (dsn.wrapping_add(length).wrapping_sub(self.sent_end) as i64) <= 0
+    }
+
     /// Data leave. Returns how many there are in addition to those of the mapping that it extends, and if they are sent
     /// again.
     fn send(&mut self, subflow: Option<u32>, dsn: u64, place: u32, length: u64) -> (u64, bool) {
-        let end = dsn.wrapping_add(length);
-        let again = (end.wrapping_sub(self.sent_end) as i64) <= 0;
+        let again = self.is_again(dsn, length);
         let mut bytes = length;
         if let Some(subflow) = subflow.and_then(|number| self.numbered(number)) {
             let (last_dsn, last_place, last) = subflow.mapping;
@@ -478,14 +497,20 @@ impl Connection {
         if again {
             self.count.now.sent_again += bytes;
         } else {
-            self.sent_end = end;
+            self.sent_end = dsn.wrapping_add(length);
         }
         (bytes, again)
     }
 
-    /// Data are acknowledged up to this DSN. Returns how many.
-    fn acknowledge(&mut self, una: u64) -> u64 {
+    /// Data are acknowledged up to this DSN, and more is admitted up to `window_end`. Returns how many of them for the
+    /// first time; `None` for an acknowledgment that only repeats another, or was overtaken by one.
+    fn acknowledge(&mut self, una: u64, window_end: u64) -> Option<u64> {
         let bytes = (una.wrapping_sub(self.una) as i64).max(0) as u64;
+        let opens = self.window_end.is_some_and(|end| (window_end.wrapping_sub(end) as i64) > 0);
+        if opens || self.window_end.is_none() {
+            self.window_end = Some(window_end);
+        }
+        (bytes > 0 || opens).then_some(())?;
         self.una = self.una.wrapping_add(bytes);
         // Its end counts as a byte, which no mapping of data tells.
         if (self.una.wrapping_sub(self.sent_end) as i64) > 0 {
@@ -493,7 +518,7 @@ impl Connection {
         }
         self.count.now.data_acks += 1;
         self.count.now.data_acked += bytes;
-        bytes
+        Some(bytes)
     }
 
     fn report(&self, (namespace, token): Key, seconds: f64, whole: bool) -> ConnectionReport {

@@ -73,16 +73,57 @@ fn data_go_to_the_subflow_whose_place_their_mapping_has() {
             candidate(2, usual, 0, 1201),
             candidate(1, usual, 0, 1), // Nothing left.
             candidate(2, usual, 0, 1201),
-            sent(BASE, 1, 300), // Again, on the first.
+            sent(BASE, 1, 300), // Again, on the first, as after the scheduler was asked.
+            candidate(1, ACTIVE, 900, 301),
+            candidate(2, ACTIVE, 900, 1201),
+            sent(BASE.wrapping_add(300), 301, 100), // Again, although neither has room: nobody chose it.
         ],
     );
-    assert_eq!(decisions(&events), [(Some(2), Some(2)), (Some(2), Some(1)), (None, Some(1)), (Some(1), Some(1))]);
+    let chosen = [(Some(2), Some(2)), (Some(2), Some(1)), (None, Some(1)), (Some(1), Some(1)), (None, None)];
+    assert_eq!(decisions(&events), chosen);
     let connection = only(&picture);
     let counts = (connection.decisions, connection.without_data, connection.unexpected, connection.sent_again);
-    assert_eq!(counts, (4, 1, 1, 300));
+    assert_eq!(counts, (5, 2, 1, 400));
     let of: Vec<_> = connection.subflows.iter().map(|it| (it.considered, it.chosen, it.sent)).collect();
-    assert_eq!(of, [(4, 1, 300), (4, 2, 1200)]);
+    assert_eq!(of, [(5, 1, 400), (5, 2, 1200)]);
     assert_eq!(connection.outstanding, 1200);
+}
+
+/// A burst goes on where it is, although the other subflow comes to the same place.
+#[test]
+fn a_burst_stays_on_its_subflow() {
+    let mut picture = Picture::new(Wanted::All);
+    let at = |offset| BASE.wrapping_add(offset);
+    let look = [candidate(1, ACTIVE | FREE, 500, 2001), candidate(2, ACTIVE | FREE, 100, 1)];
+    told(&mut picture, &look);
+    told(&mut picture, &[sent(at(0), 1, 1000), sent(at(1000), 1001, 1000), sent(at(2000), 2001, 1000)]);
+    let sent: Vec<_> = only(&picture).subflows.iter().map(|it| it.sent).collect();
+    assert_eq!(sent, [0, 3000]);
+}
+
+/// One that opens the window further is told; one that repeats another or was overtaken is not.
+#[test]
+fn acknowledgments_that_say_nothing_new_do_not_count() {
+    let mut picture = Picture::new(Wanted::All);
+    let at = |offset| BASE.wrapping_add(offset);
+    told(&mut picture, &[candidate(1, ACTIVE | FREE, 0, 1), sent(BASE, 1, 1500)]);
+    // The kernel's own end of the window is the largest so far.
+    let ack = |before, una, end, largest| raw(Kind::DataAck, &[at(una), at(before), at(una), at(end), at(largest)]);
+    let raws = [
+        ack(0, 1000, 3000, 3000),
+        ack(1000, 1000, 3000, 3000),
+        ack(1000, 500, 2500, 3000),
+        ack(1000, 1000, 4000, 4000),
+        ack(1000, 1500, 4000, 4000),
+    ];
+    let told = told(&mut picture, &raws);
+    let seen = |event: &Event| match event {
+        Event::DataAck { offset, bytes, window, .. } => (*offset, *bytes, *window),
+        _ => panic!("{event:?}"),
+    };
+    assert_eq!(told.iter().map(seen).collect::<Vec<_>>(), [(1000, 1000, 2000), (1000, 0, 3000), (1500, 500, 2500)]);
+    let connection = only(&picture);
+    assert_eq!((connection.data_acks, connection.data_acked, connection.outstanding), (3, 1500, 0));
 }
 
 #[test]
@@ -157,21 +198,23 @@ fn only_what_is_asked_for_is_told() {
         assert_eq!((!events.is_empty(), picture.whole(0).connections.len()), (is, usize::from(is)));
         // A socket may get its place in a process later, and what was counted before stays.
         picture.set_wanted(Wanted::All);
-        told(&mut picture, &[candidate(1, ACTIVE | FREE, 0, 11)]);
+        let later = told(&mut picture, &[candidate(1, ACTIVE | FREE, 0, 11)]);
+        let is_introduced = |events: &[Event]| events.iter().any(|it| matches!(it, Event::Subflow { .. }));
+        assert_eq!((is_introduced(&events), is_introduced(&later)), (is, !is), "once, as soon as it is asked for");
         assert_eq!(only(&picture).subflows[0].sent, 10);
     }
 }
 
 #[test]
 fn records_that_are_not_ours_are_none() {
-    let mut record = [0; 176];
+    let mut record = [0; 168];
     assert!(Raw::decode(&record).is_none());
     record[8] = 1;
     assert!(Raw::decode(&record).is_some() && Raw::decode(&record[1..]).is_none());
     // `struct event` of `bpf/watch.h`: IPv4 on a socket of IPv6.
-    (record[16], record[20], record[64], record[68], record[70]) = (1, 2, 10, 80, 90);
-    record[82..88].copy_from_slice(&[0xff, 0xff, 10, 0, 0, 1]);
-    record[103] = 1;
+    (record[16], record[20], record[56], record[60], record[62]) = (1, 2, 10, 80, 90);
+    record[74..80].copy_from_slice(&[0xff, 0xff, 10, 0, 0, 1]);
+    record[95] = 1;
     let raw = Raw::decode(&record).unwrap();
     assert_eq!(raw.subflow, Some(("10.0.0.1:80".parse().unwrap(), "[::1]:90".parse().unwrap())));
     assert_eq!(raw.connection.map(|it| (it.token, it.namespace)), Some((1, 2)));
