@@ -4,6 +4,7 @@
 //! on a subflow between two looks: the best path carries at least the most of that. Times of waiting are the engine's
 //! own counters, so that nothing is counted for each packet.
 
+use anabranch_engine::path_use::path_name;
 use anabranch_engine::{ConnectionId, ConnectionInfo, ConnectionStats, Endpoint, SubflowStats};
 use anabranch_units::{Bytes, Duration, Instant, Rate, SubflowId};
 
@@ -119,11 +120,6 @@ impl Course {
         let cause = waited(stats, subflows, time, MOST).filter(|_| sends && best.is_none() && is_open)?;
         Some(format!("slower than its paths allow: {ours:.1} Mbit/s. {cause}"))
     }
-}
-
-/// Addresses of a path, as remarks on unused ones have them.
-fn path_name(subflow: &SubflowStats) -> String {
-    format!("{} to {}", subflow.local.ip(), subflow.remote.ip())
 }
 
 /// The longest wait of a sender, if it was long.

@@ -4,6 +4,7 @@ use crate::course::Course;
 use crate::http::{HttpSession, Site};
 use crate::journal::Journal;
 use crate::plain::{Discard, Echo, Source};
+use crate::report::ConnectionReport;
 use crate::session::Session;
 use crate::stream::Stream;
 use anabranch_engine::{ConnectionId, Event};
@@ -183,8 +184,7 @@ impl Server {
         }
     }
 
-    fn leave(&mut self, cx: &mut Context<'_>, id: ConnectionId, closed: bool) {
-        let (stats, subflows) = (cx.endpoint.connection_stats(id), cx.endpoint.subflow_stats(id));
+    fn leave(&mut self, cx: &mut Context<'_>, id: ConnectionId, closed: bool, report: Option<ConnectionReport>) {
         cx.endpoint.forget(id);
         let Some(place) = self.sessions.get_mut(id.index()) else { return };
         if place.as_ref().is_none_or(|slot| slot.id != id) {
@@ -194,7 +194,7 @@ impl Server {
         self.open -= 1;
         self.totals.closed += u64::from(closed);
         self.totals.reset += u64::from(!closed);
-        if let Some(stats) = stats {
+        if let Some(ConnectionReport { stats, subflows }) = report {
             self.totals.bytes_sent += stats.data_acked;
             self.totals.bytes_received += stats.delivered;
             let carried = subflows.iter().filter(|it| it.bytes_sent + it.bytes_received > 0).count();
@@ -204,16 +204,15 @@ impl Server {
 
     /// The sentence about a connection that is over and was slower than its best path alone, by its other end. Told to
     /// who listens, at most once a second.
-    fn explain(&mut self, cx: &Context<'_>, id: ConnectionId) -> Option<String> {
+    fn explain(&mut self, now: Instant, id: ConnectionId, report: &ConnectionReport) -> Option<String> {
         let slot = self.sessions.get(id.index())?.as_ref().filter(|slot| slot.id == id)?;
-        let (stats, subflows) = (cx.endpoint.connection_stats(id)?, cx.endpoint.subflow_stats(id));
-        let why = slot.course.sentence(cx.now, &stats, &subflows)?;
+        let why = slot.course.sentence(now, &report.stats, &report.subflows)?;
         self.totals.slower += 1;
         if let Some(tell) = &mut self.tell
-            && self.told.is_none_or(|told| cx.now.since(told) >= TOLD)
+            && self.told.is_none_or(|told| now.since(told) >= TOLD)
         {
-            self.told = Some(cx.now);
-            let remote = subflows.first().map_or_else(String::new, |subflow| subflow.remote.to_string());
+            self.told = Some(now);
+            let remote = report.subflows.first().map_or_else(String::new, |subflow| subflow.remote.to_string());
             tell(&format!("{remote}: {why}"));
         }
         Some(why)
@@ -241,14 +240,15 @@ impl Application for Server {
 
     fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
         let is_over = matches!(event, Event::Closed | Event::Reset);
-        let why = if is_over { self.explain(cx, id) } else { None };
+        let report = if is_over { ConnectionReport::of(cx.endpoint, id) } else { None };
+        let why = report.as_ref().and_then(|report| self.explain(cx.now, id, report));
         self.journal.note_with(cx.now, cx.endpoint, id, event, why);
         match event {
             Event::Accepted { multipath } => self.accept(cx, id, multipath),
             Event::Readable | Event::Writable => self.with(cx, id, |session, stream| session.advance(stream)),
             Event::PeerFinished => self.with(cx, id, |session, stream| session.on_end(stream)),
-            Event::Closed => self.leave(cx, id, true),
-            Event::Reset => self.leave(cx, id, false),
+            Event::Closed => self.leave(cx, id, true, report),
+            Event::Reset => self.leave(cx, id, false, report),
             _ => {}
         }
     }

@@ -215,6 +215,7 @@ impl<S: Sink> Fetch<S> {
         };
         match result {
             Ok(true) => {
+                self.explain(cx);
                 self.outcome.finished = Some(cx.now.since(self.started));
                 self.sink.finish();
                 self.phase = Phase::Saving;
@@ -298,9 +299,12 @@ impl<S: Sink> Fetch<S> {
     }
 
     fn fail(&mut self, cx: &mut Context<'_>, error: FetchError) {
-        self.outcome.finished.get_or_insert(cx.now.since(self.started));
-        self.outcome.error.get_or_insert(error);
         self.take_report(cx);
+        if self.outcome.finished.is_none() {
+            self.explain(cx);
+            self.outcome.finished = Some(cx.now.since(self.started));
+        }
+        self.outcome.error.get_or_insert(error);
         if let Some(id) = self.id.take() {
             cx.endpoint.abort(cx.now, id);
         }
@@ -310,15 +314,15 @@ impl<S: Sink> Fetch<S> {
     fn take_report(&mut self, cx: &Context<'_>) {
         if let Some(id) = self.id {
             self.outcome.report = ConnectionReport::of(cx.endpoint, id).or(self.outcome.report.take());
-            self.explain(cx);
         }
     }
 
-    /// Says why it was slow, if it was. The time ends with the transfer, and not with the connection.
+    /// Says why it was slow, if it was. Called once, as the transfer ends: the wait for the end of the connection is no
+    /// part of it.
     fn explain(&mut self, cx: &Context<'_>) {
-        let Some(report) = &self.outcome.report else { return };
-        let end = self.outcome.finished.map_or(cx.now, |finished| self.started + finished);
-        self.outcome.why = self.course.sentence(end, &report.stats, &report.subflows);
+        let now = self.id.and_then(|id| ConnectionReport::of(cx.endpoint, id));
+        let Some(report) = now.as_ref().or(self.outcome.report.as_ref()) else { return };
+        self.outcome.why = self.course.sentence(cx.now, &report.stats, &report.subflows);
     }
 
     /// Finishes the exchange: waits for the output, then for the connection to close.
