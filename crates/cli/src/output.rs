@@ -34,7 +34,7 @@ pub fn width() -> usize {
 /// Standard output for a text that changes: on a terminal a text takes the place of the last one.
 #[derive(Default)]
 pub struct Screen {
-    /// Lines of the last text, if it is to be written over.
+    /// Lines of the terminal that the last text took, if it is to be written over.
     lines: usize,
 }
 
@@ -43,7 +43,8 @@ impl Screen {
     pub fn show(&mut self, text: &str) -> Result<(), Failure> {
         let back = if self.lines > 0 { format!("\x1b[{}A\x1b[J", self.lines) } else { String::new() };
         if io::stdout().is_terminal() {
-            self.lines = text.lines().count();
+            let columns = terminal_size::terminal_size().map_or(80, |(columns, _)| usize::from(columns.0).max(1));
+            self.lines = text.lines().map(|line| line.chars().count().div_ceil(columns).max(1)).sum();
         }
         print(&format!("{back}{text}"))
     }

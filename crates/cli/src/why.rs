@@ -8,15 +8,14 @@ use crate::failure::Failure;
 use crate::output;
 use crate::result_file::ResultFile;
 use crate::wire_options::span;
-use anabranch_lab::Keep;
 use anabranch_lab::format::{WHY, WHY_CAPTURE};
+use anabranch_lab::{Keep, Recorder};
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
 use anabranch_scenario::{Scenario, split_policies};
 use anabranch_units::Duration;
 use anabranch_why::{Alternatives, Answer, CaptureInquiry, Inquiry, Others, Trace};
 use clap::Args as ClapArgs;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -225,14 +224,15 @@ fn traces(scenario: &Scenario, answer: &Answer) -> Result<Vec<Trace>, Failure> {
     let failed = |error: &std::io::Error| Failure::writing_to(&std::env::temp_dir(), error);
     let directory = tempfile::tempdir().map_err(|error| failed(&error))?;
     let keep = Keep { captures: Some(directory.path().to_owned()), ..Keep::default() };
-    anabranch_lab::run(scenario, answer.seed, &keep)?;
-    let entries = std::fs::read_dir(directory.path()).map_err(|error| failed(&error))?;
-    let mut names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
-    names.sort();
-    let files: Vec<PathBuf> = names.iter().map(|name| directory.path().join(name)).collect();
-    let mut traces = CaptureInquiry::read(&files).traces_in_order(longest.connection);
+    let run = anabranch_lab::run(scenario, answer.seed, &keep)?;
+    let connection = &run.outcome.connections[longest.connection];
+    // It sent nothing if it has no subflow.
+    let Some(first) = connection.subflows.first() else { return Ok(Vec::new()) };
+    let names = Recorder::file_names(connection.client);
+    let files = names.each_ref().map(|name| directory.path().join(name));
+    let mut traces = CaptureInquiry::read(&files).traces_between(first.stats.local, first.stats.remote);
     for trace in &mut traces {
-        trace.files = names.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+        trace.files = names.to_vec();
     }
     Ok(traces)
 }

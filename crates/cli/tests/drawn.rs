@@ -7,7 +7,7 @@ use common::{anabranch, directory, names, succeed};
 use std::fs;
 use std::path::Path;
 
-/// A download of 300 kB beside a competing TCP connection that is opened before it.
+/// A download of 300 kB beside a competing TCP connection that is opened before it, at the same instant.
 const SCENARIO: &str = r#"
 [path.wlan]
 rate = "5mbit"
@@ -24,7 +24,6 @@ size = "20kB"
 [[workload]]
 kind = "files"
 size = "300kB"
-start = "0.1s"
 "#;
 
 const FILES: [&str; 5] = [
@@ -62,6 +61,31 @@ fn a_scenario_and_its_captures_are_drawn_alike() {
     let [a, b] = ["a.html", "b.html"].map(|name| read(&here, name));
     assert!(a.contains("captures&#x2f;server.pcapng") && a.contains("\"acked\":{"), "data and files are on the page");
     assert!(b.contains("anabranch run small.toml --seed 3 --pcap DIR"), "it is said where packets have these numbers");
+}
+
+/// The longest transfer is that of the second client, whose captures have other names; or of the first.
+#[test]
+fn of_several_clients_that_with_the_longest_transfer_is_drawn() {
+    let here = directory("why-clients");
+    fs::write(here.join("small.toml"), format!("clients = 2\n{SCENARIO}")).unwrap();
+    let mut drawn = Vec::new();
+    for seed in ["1", "6"] {
+        let words = ["why", "small.toml", "--seed", seed, "--repeat", "1", "--report", "out.html", "--xpl", seed];
+        let said = succeed(&here, &[&words[..], &["--json"]].concat());
+        let answer: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let transfers = answer["transfers"].as_array().unwrap();
+        let time = |it: &&serde_json::Value| it["time_ns"].as_u64().unwrap();
+        let longest = transfers.iter().max_by_key(time).unwrap()["connection"].as_u64().unwrap();
+        let page = read(&here, "out.html");
+        let files = [("client.pcapng and server.pcapng", 1), ("client-1.pcapng and server-1.pcapng", 3)];
+        let place = files.iter().position(|(files, _)| page.contains(files)).unwrap();
+        // Of each client the competing connection is first.
+        assert_eq!(longest, files[place].1, "seed {seed}: {transfers:?}");
+        let data = read(&here, &format!("{seed}/server-to-client-data.xpl"));
+        assert!(data.contains(" lte"), "both paths are drawn, which the competing connection has not");
+        drawn.push(place);
+    }
+    assert!(drawn.contains(&0) && drawn.contains(&1), "seeds that tell them apart: {drawn:?}");
 }
 
 #[test]

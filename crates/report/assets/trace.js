@@ -10,7 +10,12 @@
   };
   const KINDS = [["new", "first sending"], ["retransmitted", "sent again"], ["reinjected", "repeat on another path"], ["lost", "did not arrive"]];
   const at = (column, i) => (Array.isArray(column) ? column[i] : column) ?? 0;
-  const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // Colours are asked for at each mark, and are others only once the page is dark.
+  const colours = new Map();
+  const style = (name) => {
+    if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+    return colours.get(name);
+  };
   const ofPath = (path) => style(`--series-${(path % 8) + 1}`);
   const tip = document.getElementById("tip");
 
@@ -98,7 +103,7 @@
       this.keys();
       this.build();
       new ResizeObserver(() => this.resize()).observe(this.place);
-      new MutationObserver(() => { this.legend(); this.build(); }).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+      new MutationObserver(() => { colours.clear(); this.legend(); this.build(); }).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
     }
 
     kindOf(i) {

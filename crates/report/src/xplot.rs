@@ -7,7 +7,8 @@
 //! count from the SYN. Data at the data level has the colour of its path, `R` where it was sent again on its subflow
 //! and `I` on another.
 
-use anabranch_why::{Copied, Flags, Heard, Sent, Trace};
+use anabranch_lab::timeline::Copied;
+use anabranch_why::{Flags, Heard, Sent, Trace};
 use std::fmt::Write;
 
 /// File for xplot.
@@ -56,6 +57,8 @@ struct Graph {
 
 impl Graph {
     fn new(title: &str, y: &str) -> Self {
+        // A line more would be a command, and names of paths are those of a capture.
+        let title = title.replace(char::is_control, "?");
         let text = format!("timeval unsigned\ntitle\n{title}\nxlabel\ntime\nylabel\n{y}\n");
         Graph { text, colour: "" }
     }

@@ -26,8 +26,8 @@ pub use anabranch_wire::Flags;
 pub use answer::{Answer, IdlePath, Interval, Measure, PathTime, Reason, Share, Transfer, Tried};
 pub use bands::{Band, Bands, Cause};
 pub use capture::{
-    CaptureAnswer, CaptureInquiry, Confidence, Copied, Fault, FaultKind, Flight, Heard, JudgedConnection,
-    JudgedDirection, OtherConnection, PathAbout, PathMeasured, Sent, Trace, TracedFlow,
+    CaptureAnswer, CaptureInquiry, Confidence, Fault, FaultKind, Flight, Heard, JudgedConnection, JudgedDirection,
+    OtherConnection, PathAbout, PathMeasured, Sent, Trace, TracedFlow,
 };
 pub use inquiry::{Inquiry, InquiryError};
 pub use judge::{Judge, Judged};

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use anabranch_capture::Reader;
+use anabranch_lab::timeline::Copied;
 use anabranch_lab::{Keep, run};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Origin, Scenario};
-use anabranch_why::{CaptureAnswer, CaptureInquiry, Confidence, Copied, FaultKind, JudgedConnection, Limit};
+use anabranch_why::{CaptureAnswer, CaptureInquiry, Confidence, FaultKind, JudgedConnection, Limit};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -233,6 +234,26 @@ fn a_black_hole_for_large_packets() {
     says(&answer, &["On lte segments of up to ", " bytes never arrived"]);
 }
 
+/// A real host takes some microseconds from its acknowledgment to the data that it sends for the same reason.
+#[test]
+fn a_black_hole_of_a_host_that_takes_its_time() {
+    let hole = "[[path.lte.middlebox]]\nkind = \"mtu-blackhole\"\n[host]\nfirst-path = \"as-listed\"\n";
+    let captured = Captured::of("mtu-late", &format!("{TWO}{hole}"));
+    let files = ["client", "server"].map(|host| {
+        let mut records = captured.records(host);
+        for (at, bytes) in &mut records {
+            let headers = 20 + usize::from(bytes[32] >> 4) * 4;
+            if bytes[12..14] == [10, 1] && bytes.len() == headers {
+                *at -= 3000;
+            }
+        }
+        records.sort_by_key(|(at, _)| *at);
+        written(&format!("mtu-late-{host}"), &pcap(&records, usize::MAX))
+    });
+    let answer = CaptureInquiry::read(&files).answer(None);
+    says(&answer, &["On 10.0.1.1 segments of up to ", " bytes never arrived"]);
+}
+
 #[test]
 fn a_path_that_is_down() {
     let dies =
@@ -261,20 +282,28 @@ fn a_capture_that_is_cut_or_begins_in_the_middle() {
     assert!(answer.files[0].error.as_ref().unwrap().contains("the file ends within"), "{:?}", answer.files);
 }
 
-/// Records out of order by a little are put in order: the answer is the same. Those of one instant have no other order
-/// than that of the file, and keep it.
+/// Records out of order by a little are put in order: the answer is the same. Those of one instant stay in the order of
+/// the file. A burst that is turned round looks like a loss, which ends slow start; nothing else changes much.
 #[test]
 fn a_shuffled_capture() {
     let records = Captured::of("shuffled", TWO).records("server");
     let plain = ask_of("ordered", &records, usize::MAX);
-    let mut shuffled = records;
-    for chunk in shuffled.chunks_mut(97) {
-        chunk.reverse();
-        chunk.chunk_by_mut(|a, b| a.0 == b.0).for_each(<[_]>::reverse);
-    }
+    let mut reversed = records;
+    reversed.chunks_mut(97).for_each(<[_]>::reverse);
+    let mut shuffled = reversed.clone();
+    shuffled.chunks_mut(97).for_each(|chunk| chunk.chunk_by_mut(|a, b| a.0 == b.0).for_each(<[_]>::reverse));
     let answer = ask_of("shuffled", &shuffled, usize::MAX);
     adds_up(&answer);
     assert_eq!(answer.sentence, plain.sentence);
+    let answer = ask_of("reversed", &reversed, usize::MAX);
+    adds_up(&answer);
+    let windows = [Limit::SlowStart, Limit::CongestionWindow];
+    let of = |limits: &[Limit]| [&answer, &plain].map(|it| limits.iter().map(|limit| share(it, *limit)).sum::<f64>());
+    let others = anabranch_why::LIMITS.iter().map(|entry| entry.limit).filter(|limit| !windows.contains(limit));
+    for limits in others.map(|limit| vec![limit]).chain([windows.to_vec()]) {
+        let [turned, right] = of(&limits);
+        assert!((turned - right).abs() < 0.03, "{limits:?}: {turned} and {right}");
+    }
 }
 
 /// Only one direction was captured: nothing tells what arrived, or what was sent.
@@ -360,7 +389,8 @@ fn a_trace_names_the_packets_of_the_captures() {
     // The same from one end, where the other's numbers are not known.
     let alone = CaptureInquiry::read(&files[1..]).traces(None);
     assert!(alone[0].sent.iter().all(|it| it.numbers[1] == 0 && it.numbers[0] > 0));
-    assert_eq!(inquiry.traces_in_order(0), traces, "it is the only connection");
-    assert!(inquiry.traces_in_order(1).is_empty() && inquiry.traces(Some(2)).is_empty());
+    let [server, client] = trace.subflows[1].ends.each_ref().map(|end| end.parse().unwrap());
+    assert_eq!(inquiry.traces_between(client, server), traces, "the second subflow is one of its own");
+    assert!(inquiry.traces_between(client, client).is_empty() && inquiry.traces(Some(2)).is_empty());
     assert!(trace.flight.iter().any(|it| it.in_flight > 20_000 && it.window > 20_000));
 }

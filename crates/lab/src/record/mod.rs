@@ -17,7 +17,7 @@ use bytes::BytesMut;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddrV4};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Observer that writes capture files into a directory. Without [`Recorder::finish`] the files are removed.
 pub struct Recorder {
@@ -95,6 +95,11 @@ impl Recorder {
             Some(failure) => Err(failure),
             None => self.files.into_iter().try_for_each(|file| file.writer.finish()),
         }
+    }
+
+    /// Returns the names of the files of a client and of its server.
+    pub fn file_names(client: usize) -> [String; 2] {
+        [Host::Client, Host::Server].map(|host| file_name((client, host)))
     }
 
     fn file_of(&self, sight: &Sight<'_>) -> usize {
@@ -229,10 +234,10 @@ fn hosts(spec: &Spec) -> Vec<(usize, Host)> {
 }
 
 /// Returns the name of a host's file: `client.pcapng`, or `client-3.pcapng` for client 3.
-fn file_name((client, host): (usize, Host)) -> PathBuf {
+fn file_name((client, host): (usize, Host)) -> String {
     match client {
-        0 => format!("{host}.pcapng").into(),
-        client => format!("{host}-{client}.pcapng").into(),
+        0 => format!("{host}.pcapng"),
+        client => format!("{host}-{client}.pcapng"),
     }
 }
 

@@ -2,7 +2,8 @@
 //! flight. Long ones are thinned, and the notes below the drawing say how.
 
 use super::compact::share_column;
-use anabranch_why::{Copied, Interval, LIMITS, Limit, PathTime, Sent, Trace};
+use anabranch_lab::timeline::Copied;
+use anabranch_why::{Interval, LIMITS, Limit, PathTime, Sent, Trace};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -39,8 +40,6 @@ const STROKES: usize = 20_000;
 const STEPS: usize = 4_000;
 /// Bands in a row that are drawn at most.
 const BANDS: usize = 2_000;
-/// Words in a note about strokes that are not there.
-const LEFT_OUT: &str = "is drawn";
 /// Neighbours are joined only as long as a stroke takes less than this part of the whole time.
 const SHORT: u64 = 500;
 
@@ -62,8 +61,7 @@ impl TraceDrawing {
                 "The capture is long: packets of one burst were read together, and have the number of the first.";
             notes.push(words.to_owned());
         }
-        let (strokes, thinned) = strokes(trace);
-        let left_out = thinned.as_ref().is_some_and(|words| words.contains(LEFT_OUT));
+        let (strokes, thinned, left_out) = strokes(trace);
         notes.extend(thinned);
         let (acked, edge) = answers(trace, &clock, &mut notes);
         let data = json!({
@@ -108,8 +106,8 @@ impl Stroke<'_> {
     }
 }
 
-/// Strokes in the order of time, and words about what was left out of them.
-fn strokes(trace: &Trace) -> (Vec<Stroke<'_>>, Option<String>) {
+/// Strokes in the order of time, words about what was joined or left out, and whether any was left out.
+fn strokes(trace: &Trace) -> (Vec<Stroke<'_>>, Option<String>, bool) {
     let data: Vec<&Sent> = trace.sent.iter().filter(|it| it.from.is_some() && it.length > 0).collect();
     let plain = |it: &Sent| it.copy == Copied::New && it.arrived.is_some();
     let new = data.iter().filter(|it| plain(it)).count();
@@ -140,6 +138,7 @@ fn strokes(trace: &Trace) -> (Vec<Stroke<'_>>, Option<String>) {
     strokes.iter().for_each(|stroke| *counts.entry(kind(stroke)).or_default() += 1);
     let every = |kind: (bool, bool)| counts[&kind].div_ceil(if kind.0 { STROKES } else { STROKES / 2 }).max(1);
     let said = thinned(new, counts.get(&(true, false)).copied().unwrap_or(0), &counts, &every);
+    let left_out = counts.keys().any(|kind| every(*kind) > 1);
     let mut seen: BTreeMap<(bool, bool), usize> = BTreeMap::new();
     strokes.retain(|stroke| {
         let kind = kind(stroke);
@@ -147,7 +146,7 @@ fn strokes(trace: &Trace) -> (Vec<Stroke<'_>>, Option<String>) {
         *place += 1;
         (*place - 1).is_multiple_of(every(kind))
     });
-    (strokes, said)
+    (strokes, said, left_out)
 }
 
 /// Words about joined and thinned strokes.
@@ -165,7 +164,7 @@ fn thinned(
         [((true, false), "stroke of new data"), ((false, false), "packet sent again"), ((false, true), "lost packet")]
     {
         if counts.contains_key(&kind) && every(kind) > 1 {
-            words += &format!("One {what} in {} {LEFT_OUT}. ", every(kind));
+            words += &format!("One {what} in {} is drawn. ", every(kind));
         }
     }
     (!words.is_empty()).then(|| words.trim_end().to_owned())

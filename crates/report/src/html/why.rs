@@ -72,8 +72,8 @@ impl Page {
             let limits = of_connection(answer, transfer, late);
             let title = format!("Connection {} of seed {}", transfer.connection, answer.seed);
             let about = format!(
-                "The numbers of packets are those of client.pcapng and server.pcapng that `anabranch run {}{} --seed \
-                 {} --pcap DIR` writes.",
+                "The numbers of packets are those of {} that `anabranch run {}{} --seed {} --pcap DIR` writes.",
+                trace.files.join(" and "),
                 anabranch_scenario::in_shell(&scenario.origin.scenario),
                 scenario
                     .origin
@@ -143,7 +143,10 @@ fn of_capture(connection: &JudgedConnection, trace: &Trace) -> TraceDrawing {
     let title = format!("Data from {}", anabranch_inspect::article(&connection.sides[trace.from]));
     let about = match judged {
         Some(_) => "Congestion windows are not on the wire: the dotted lines are estimates from what was in flight.",
-        None => "This direction is not judged: it has little data, or packets of one side only were captured.",
+        None => {
+            "This direction is not judged: it has little data, or packets of one side only were captured. Congestion \
+             windows are estimates from what was in flight."
+        }
     };
     TraceDrawing::of(&title, trace, limits.as_ref(), about)
 }

@@ -298,7 +298,7 @@ pub fn why() -> [String; 2] {
     let scenario = scenario_of("one-file", &text, &[]).unwrap();
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("why-{:?}", std::thread::current().id()));
     let keep = Keep { captures: Some(directory.clone()), ..Keep::default() };
-    anabranch_lab::run(&scenario, 1, &keep).unwrap();
+    let run = anabranch_lab::run(&scenario, 1, &keep).unwrap();
     let files = ["client", "server"].map(|host| directory.join(format!("{host}.pcapng")));
     let inquiry = CaptureInquiry::read(&files);
     let command = "anabranch why client.pcapng server.pcapng --report why.html";
@@ -308,7 +308,8 @@ pub fn why() -> [String; 2] {
     let catalogue = Arc::new(anabranch_policy::Catalogue::default());
     let alternatives = Alternatives::of(&scenario, &catalogue, &others, &load);
     let answer = Inquiry::new(&scenario, alternatives, 1, 2).run(1, &load, &|| ()).unwrap();
-    let trace = inquiry.traces_in_order(answer.longest().unwrap().connection);
+    let first = &run.outcome.connections[answer.longest().unwrap().connection].subflows[0].stats;
+    let trace = inquiry.traces_between(first.local, first.remote);
     let of_scenario = Page::of_why(&scenario, &answer, trace.first(), "anabranch why one-file.toml --report run.html");
     std::fs::remove_dir_all(&directory).unwrap();
     [page(&of_captures), page(&of_scenario)]

@@ -4,6 +4,7 @@ use super::answer::{Fault, FaultKind};
 use super::log::{FlowLog, Passed};
 use super::picture::{FlowPicture, NEVER, Packet};
 use super::stream::Arrived;
+use super::verdict::reaction;
 use anabranch_inspect::{ConnectionReport, FallbackReport, Offer};
 use anabranch_wire::Flags;
 
@@ -389,8 +390,10 @@ impl Group<'_> {
                 let spread =
                     data().filter(large).map(|it| it.sent).fold((u64::MAX, 0), |(a, b), at| (a.min(at), b.max(at)));
                 let small = self.pictures.iter().filter(|it| it.path == path).flat_map(|it| &it.packets[side]);
-                // What left before the first of them was lost says nothing of the path as it is then.
-                let heard = small.filter(|it| it.arrived != NEVER && it.sent >= spread.0 && !it.is(Flags::SYN)).count();
+                // What left before the first of them was lost says nothing of the path as it is then, unless the host
+                // sent it for the same reason.
+                let since = spread.0.saturating_sub(reaction(self.pictures));
+                let heard = small.filter(|it| it.arrived != NEVER && it.sent >= since && !it.is(Flags::SYN)).count();
                 if let Some(fault) = self.hole_at_receiver(path, side) {
                     faults.push(fault);
                 } else if lost >= 3 && heard > 0 && spread.1.saturating_sub(spread.0) > LONG {

@@ -25,7 +25,7 @@ pub use answer::{
     CaptureAnswer, Confidence, Fault, FaultKind, JudgedConnection, JudgedDirection, OtherConnection, PathAbout,
     PathMeasured,
 };
-pub use trace::{Copied, Flight, Heard, Sent, Trace, TracedFlow};
+pub use trace::{Flight, Heard, Sent, Trace, TracedFlow};
 
 use crate::{Band, Bands, Interval, Limit, PathTime, Share};
 use anabranch_inspect::{Limits, Offer, Watched, inspect_bytes, inspect_watched};
@@ -33,7 +33,7 @@ use choice::{Candidate, candidates};
 use faults::Group;
 use log::{FlowLog, Log};
 use picture::{FlowPicture, NEVER, Packet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use verdict::{PathTraffic, Verdict};
 use words::About;
@@ -116,23 +116,22 @@ impl CaptureInquiry {
         self.choose(number).map_or(Vec::new(), |chosen| self.trace(chosen))
     }
 
-    /// The same of a connection by its place in the order of their first packets, from 0.
-    pub fn traces_in_order(&self, place: usize) -> Vec<Trace> {
-        let first = |it: &&Candidate| {
-            let flows = it.members.iter().filter_map(|(flow, _)| self.log.flows.get(*flow)?.as_ref());
-            flows.flat_map(|flow| flow.places.values()).filter_map(|entries| entries.first()).map(|it| it.at).min()
+    /// The same of the connection that has a subflow between these addresses and ports, in either direction.
+    pub fn traces_between(&self, one: SocketAddr, other: SocketAddr) -> Vec<Trace> {
+        let is_it = |it: &&Candidate| {
+            let mut flows = it.members.iter().filter_map(|(flow, _)| self.log.flows.get(*flow)?.as_ref());
+            flows.any(|flow| [(one, other), (other, one)].contains(&(flow.key.source(), flow.key.destination())))
         };
-        let mut order: Vec<&Candidate> = self.candidates.iter().collect();
-        order.sort_by_key(first);
-        order.get(place).map_or(Vec::new(), |chosen| self.trace(chosen))
+        self.candidates.iter().find(is_it).map_or(Vec::new(), |chosen| self.trace(chosen))
     }
 
     fn trace(&self, candidate: &Candidate) -> Vec<Trace> {
         let painted = self.paint(candidate);
         let paths = self.names(&painted);
         let one = |side: usize| {
-            let verdict = self.verdict(candidate, &painted, side, true).map(|(verdict, _)| verdict);
-            let mut trace = trace::trace(&painted.pictures, side, verdict.as_ref())?;
+            let mut trace = trace::trace(&painted.pictures, side)?;
+            let verdict = self.verdict(candidate, &painted, side, true);
+            trace.flight = verdict.map_or(Vec::new(), |(verdict, _)| verdict.flight);
             trace.files = self.watched.report.files.iter().map(|file| file.name.clone()).collect();
             trace.paths.clone_from(&paths);
             trace.joined = self.log.joined > 0;

@@ -3,7 +3,7 @@
 
 use super::picture::{FlowPicture, NEVER, Packet, UNKNOWN};
 use super::stream::Arrived;
-use super::verdict::Verdict;
+use anabranch_lab::timeline::Copied;
 use anabranch_wire::Flags;
 
 /// Course of one direction of a connection. Times are nanoseconds since 1970, and data is counted from its first byte.
@@ -21,7 +21,7 @@ pub struct Trace {
     pub sent: Vec<Sent>,
     /// Acknowledgments, in the order in which they reached the sender.
     pub heard: Vec<Heard>,
-    /// Bytes in flight, after each change; empty if the direction is not judged.
+    /// Bytes in flight, after each change; empty if nothing can be told of the direction.
     pub flight: Vec<Flight>,
     /// True if packets of one burst were taken together, so that a number stands for several.
     pub joined: bool,
@@ -63,17 +63,6 @@ pub struct Sent {
     pub numbers: [u32; 2],
 }
 
-/// Earlier sending of data.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Copied {
-    /// None: sent for the first time.
-    New,
-    /// Sent before on the same subflow.
-    Retransmitted,
-    /// Sent before on another subflow.
-    Reinjected,
-}
-
 /// Acknowledgment that reached the side that sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Heard {
@@ -104,8 +93,8 @@ pub struct Flight {
     pub window: u64,
 }
 
-/// Puts the course of what `side` sends together, without names. `None` if it sends no data.
-pub(crate) fn trace(flows: &[FlowPicture], side: usize, verdict: Option<&Verdict>) -> Option<Trace> {
+/// Puts the course of what `side` sends together, without names and bytes in flight. `None` if it sends no data.
+pub(crate) fn trace(flows: &[FlowPicture], side: usize) -> Option<Trace> {
     let mut order: Vec<(usize, &Packet)> = Vec::new();
     for (number, flow) in flows.iter().enumerate() {
         let told = flow.packets[side].iter().filter(|it| it.length > 0 || is_mark(it));
@@ -144,7 +133,6 @@ pub(crate) fn trace(flows: &[FlowPicture], side: usize, verdict: Option<&Verdict
         });
     }
     trace.heard = heard(flows, side, begin);
-    trace.flight = verdict.map_or(Vec::new(), |verdict| verdict.flight.clone());
     Some(trace)
 }
 

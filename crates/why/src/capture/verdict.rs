@@ -54,6 +54,8 @@ struct Subflow {
     backup: bool,
     /// The receiver's edge of this subflow alone.
     edge: i64,
+    /// Bytes in flight and congestion window as they were taken down last.
+    kept: Option<(u64, u64)>,
 }
 
 /// A path in the direction of the data.
@@ -134,6 +136,7 @@ pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic
         gone: false,
         backup: flow.backup,
         edge: i64::MAX,
+        kept: None,
     });
     let mut watch = Watch {
         flows,
@@ -353,9 +356,13 @@ impl Watch<'_> {
 
     /// Takes down what is in flight on a subflow, if that is wanted.
     fn keep_flight(&mut self, at: u64, subflow: usize) {
-        let (Some(flight), sender) = (&mut self.flight, &self.subflows[subflow].sender) else { return };
+        let Some(flight) = &mut self.flight else { return };
+        let Subflow { sender, kept, .. } = &mut self.subflows[subflow];
         let size = |bytes: i64| bytes.max(0).unsigned_abs();
-        flight.push(Flight { at, subflow, in_flight: size(sender.flight()), window: size(sender.window) });
+        let (in_flight, window) = (size(sender.flight()), size(sender.window));
+        if kept.replace((in_flight, window)) != Some((in_flight, window)) {
+            flight.push(Flight { at, subflow, in_flight, window });
+        }
     }
 
     /// Fills in the state as it is now, until the next event.
