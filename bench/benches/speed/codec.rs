@@ -64,7 +64,7 @@ fn data(flow: FlowKey) -> Segment {
     let mut segment = Segment::new(flow, Flags::ACK, SubflowSeq::new(1), SubflowSeq::new(2));
     segment.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
     segment.options.dss = Some(Dss { data_ack: Some(DataSeq::Long(Dsn::new(9))), map: Some(map), data_fin: false });
-    segment.payload = Bytes::from(vec![0x5a; PAYLOAD]);
+    segment.payload = Bytes::from(vec![0x5a; PAYLOAD]).into();
     segment
 }
 

@@ -176,7 +176,7 @@ impl Packet {
             anabranch_wire::emit_train(&segment, payload.len(), &mut headers).expect("it fits");
             VirtioHeader::tcp(true, 20, HEADERS as u16, Some(MSS as u16))
         } else {
-            segment.payload = payload.clone();
+            segment.payload = payload.clone().into();
             anabranch_wire::emit_headers(&segment, anabranch_wire::TcpChecksum::Full, &mut headers).expect("it fits");
             VirtioHeader::default()
         };

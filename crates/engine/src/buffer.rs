@@ -1,6 +1,7 @@
 //! The send buffer: what the application wrote, kept until a DATA_ACK covers it.
 
 use crate::idle::release_if_empty;
+use anabranch_wire::Payload;
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
@@ -38,8 +39,9 @@ impl Piece {
     }
 
     /// Its bytes from `offset` on, which it holds.
-    pub(crate) fn from(&self, offset: u64) -> Bytes {
-        self.offered.slice((offset - self.start) as usize..self.taken)
+    pub(crate) fn from(&self, offset: u64) -> Payload {
+        let at = (offset - self.start) as usize;
+        Payload::part(&self.offered, at, self.taken - at)
     }
 
     fn data(&self) -> &[u8] {
@@ -115,9 +117,9 @@ impl SendBuffer {
 
     /// The bytes `offset..offset + length`, which must be in memory here: a part of a piece as the application offered
     /// it, or a copy of bytes that straddle two.
-    pub(crate) fn slice(&mut self, offset: u64, length: usize) -> Bytes {
+    pub(crate) fn slice(&mut self, offset: u64, length: usize) -> Payload {
         if length == 0 {
-            return Bytes::new();
+            return Payload::new();
         }
         assert!(offset >= self.held_from() && offset + length as u64 <= self.end, "only data in the buffer is sent");
         let index = self.index_of(offset);
@@ -125,7 +127,7 @@ impl SendBuffer {
         let piece = &self.pieces[index];
         let at = (offset - piece.start) as usize;
         if at + length <= piece.taken {
-            return piece.offered.slice(at..at + length);
+            return Payload::part(&piece.offered, at, length);
         }
         let mut joined = BytesMut::with_capacity(length);
         joined.extend_from_slice(&piece.data()[at..]);
@@ -136,7 +138,7 @@ impl SendBuffer {
             }
             joined.extend_from_slice(&piece.data()[..missing.min(piece.taken)]);
         }
-        joined.freeze()
+        joined.freeze().into()
     }
 
     /// The index of the piece that holds `offset`, which must be in memory.
@@ -167,14 +169,14 @@ mod tests {
         push(&mut buffer, b"abcde");
         push(&mut buffer, b"fg");
         push(&mut buffer, b"hijkl");
-        assert_eq!(buffer.slice(3, 6), "defghi");
+        assert_eq!(buffer.slice(3, 6)[..], *b"defghi");
         buffer.release(6);
         assert_eq!((buffer.start(), buffer.end()), (6, 12));
-        assert_eq!(buffer.slice(6, 6), "ghijkl");
-        assert_eq!(buffer.slice(11, 1), "l");
+        assert_eq!(buffer.slice(6, 6)[..], *b"ghijkl");
+        assert_eq!(buffer.slice(11, 1)[..], *b"l");
         buffer.release(100);
         assert_eq!(buffer.start(), 12);
-        assert_eq!(buffer.slice(3, 0), "", "nothing of what is gone is still nothing");
+        assert_eq!(buffer.slice(3, 0)[..], *b"", "nothing of what is gone is still nothing");
     }
 
     #[test]
@@ -183,11 +185,11 @@ mod tests {
         let mut buffer = SendBuffer::default();
         buffer.push(&piece, 3);
         buffer.push(&piece.slice(3..), 2);
-        assert_eq!((buffer.pieces.len(), buffer.slice(1, 4)), (1, Bytes::from_static(b"bcde")));
+        assert_eq!((buffer.pieces.len(), buffer.slice(1, 4)), (1, Payload::from(b"bcde")));
         // Not the next bytes of the piece, although they are there.
         buffer.push(&piece.slice(6..), 2);
-        assert_eq!((buffer.pieces.len(), buffer.slice(3, 4)), (2, Bytes::from_static(b"degh")));
+        assert_eq!((buffer.pieces.len(), buffer.slice(3, 4)), (2, Payload::from(b"degh")));
         buffer.release(5);
-        assert_eq!((buffer.pieces.len(), buffer.slice(5, 2)), (1, Bytes::from_static(b"gh")));
+        assert_eq!((buffer.pieces.len(), buffer.slice(5, 2)), (1, Payload::from(b"gh")));
     }
 }

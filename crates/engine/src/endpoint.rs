@@ -19,7 +19,7 @@ use crate::{
 };
 use anabranch_units::{Bytes, Entropy, Instant, Secret, Seed, SubflowId};
 use anabranch_wire::{Echo, FlowKey, Segment};
-use bytes::Bytes as Payload;
+use bytes::Bytes as Data;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -31,7 +31,7 @@ mod strangers;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Read {
     /// The next bytes.
-    Data(Payload),
+    Data(Data),
     /// All data that arrived was read; [`Event::Readable`] follows.
     Pending,
     /// The peer has closed its direction, and all of it was read.
@@ -40,7 +40,7 @@ pub enum Read {
 
 impl Read {
     /// The bytes, if there are any.
-    pub fn data(self) -> Option<Payload> {
+    pub fn data(self) -> Option<Data> {
         match self {
             Read::Data(piece) => Some(piece),
             Read::Pending | Read::End => None,
@@ -207,7 +207,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// After [`Endpoint::shutdown`], and if the connection is over.
-    pub fn write(&mut self, id: ConnectionId, data: &Payload) -> Result<usize, WriteError> {
+    pub fn write(&mut self, id: ConnectionId, data: &Data) -> Result<usize, WriteError> {
         let slot = slot_mut(&mut self.connections, id).ok_or(WriteError::Gone)?;
         let connection = slot.connection.as_mut().ok_or(WriteError::Gone)?;
         connection.check_write()?;
@@ -245,7 +245,7 @@ impl Endpoint {
         };
         if let Some(piece) = connection.read(&mut self.shared) {
             self.touch_after(id.index, true);
-            return Ok(Read::Data(piece));
+            return Ok(Read::Data(piece.into()));
         }
         match connection.has_ended() {
             true => Ok(Read::End),

@@ -13,7 +13,8 @@
 use crate::buffer::{Piece, SendBuffer};
 use crate::recovery::Recovery;
 use crate::ring::Ring;
-use bytes::{Bytes as Payload, BytesMut};
+use anabranch_wire::Payload;
+use bytes::BytesMut;
 
 /// A mapping as it was declared: of one segment, or of a burst of them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -102,7 +103,7 @@ impl Originals {
             let rest = rest_of(offset + joined.len() as u64);
             joined.extend_from_slice(&rest[..rest.len().min(length - joined.len())]);
         }
-        joined.freeze()
+        joined.freeze().into()
     }
 
     fn piece_at(&self, offset: u64) -> Option<&Piece> {
@@ -210,7 +211,7 @@ mod tests {
             let mut at = 0;
             for length in &pieces {
                 // Each in memory of its own.
-                buffer.push(&Payload::copy_from_slice(&stream[at..at + length]), *length);
+                buffer.push(&stream[at..at + length].to_vec().into(), *length);
                 at += length;
             }
             let (end, mut una, mut next) = (stream.len() as u64, 0, 0);

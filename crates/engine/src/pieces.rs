@@ -1,12 +1,13 @@
 //! A queue of payloads that a peer cannot make expensive by sending single bytes.
 
 use crate::ring::Ring;
-use bytes::{Bytes, BytesMut};
+use anabranch_wire::Payload;
+use bytes::BytesMut;
 
 /// Payloads in order. Many small ones in a row are joined: each would cost its bookkeeping and pin a whole packet.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
-    queue: Ring<Bytes>,
+    queue: Ring<Payload>,
     /// Small pieces in a row at the end.
     small: usize,
 }
@@ -19,7 +20,7 @@ const FEW: usize = 8;
 const ROW: usize = 1024;
 
 impl Pieces {
-    pub(crate) fn push(&mut self, piece: Bytes) {
+    pub(crate) fn push(&mut self, piece: Payload) {
         self.small = if piece.len() < SMALL { self.small + 1 } else { 0 };
         self.queue.push_back(piece);
         if self.small >= ROW {
@@ -27,13 +28,13 @@ impl Pieces {
         }
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Bytes> {
+    pub(crate) fn pop(&mut self) -> Option<Payload> {
         let piece = self.queue.pop_front();
         self.small = self.small.min(self.queue.len());
         piece
     }
 
-    pub(crate) fn front_mut(&mut self) -> Option<&mut Bytes> {
+    pub(crate) fn front_mut(&mut self) -> Option<&mut Payload> {
         self.queue.front_mut()
     }
 
@@ -41,7 +42,7 @@ impl Pieces {
         self.queue.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Bytes> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Payload> {
         self.queue.iter()
     }
 
@@ -61,7 +62,7 @@ impl Pieces {
         for piece in self.queue.split_off(from) {
             joined.extend_from_slice(&piece);
         }
-        self.queue.push_back(joined.freeze());
+        self.queue.push_back(joined.freeze().into());
         self.small = 0;
     }
 }
@@ -81,7 +82,7 @@ mod tests {
         assert_eq!(pieces.pop().map(|piece| piece.len()), Some(2000));
         let mut next = 0u32;
         while let Some(piece) = pieces.pop() {
-            for byte in piece {
+            for &byte in &piece {
                 assert_eq!(byte, next as u8);
                 next += 1;
             }

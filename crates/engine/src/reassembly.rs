@@ -1,23 +1,25 @@
 //! Bytes that arrived before the bytes in front of them.
 //!
-//! Contiguous bytes form a *run*; a run is a chain of chunks, each one arrived payload. Runs stand sorted in blocks,
-//! chunks in a slab with a free list, so that growing a run at either end, joining two and taking from the front cost
-//! O(1) after a binary search over the runs, of which there are as many as holes. Payloads are sliced, not copied, but
-//! for small neighbours, which become one chunk. What is held is never replaced by a later copy (RFC 9293 §3.10.7.4
-//! trims what was already received).
+//! Contiguous bytes form a *run*; a run is a chain of chunks. Runs stand sorted in blocks, chunks in a slab with a free
+//! list, so that growing a run at either end, joining two and taking from the front cost O(1) after a binary search
+//! over the runs, of which there are as many as holes. What is held is never replaced by a later copy (RFC 9293
+//! §3.10.7.4 trims what was already received).
 //!
-//! A chunk begins where the one before it ends, so it takes 40 bytes. The slab grows by blocks of 64 and shrinks when
-//! it is four times too large.
+//! A chunk holds a *fragment*, an arrived payload. At the data level it holds several that lie side by side in one
+//! buffer, as those of a sender in the same process do; on a subflow each leaves as it came, for it has a mapping of
+//! its own. Payloads are sliced, not copied, but for small neighbours, which become one fragment. A chunk begins where
+//! the one before it ends, so it takes 56 bytes. The slab grows by blocks of 64 and shrinks when it is four
+//! times too large.
 //!
-//! Two bounds keep memory within a small multiple of the payload: bytes, and chunks, whose mean size has a floor. Where
-//! a bound is reached, what is nearest to the bytes that are missing stays: the farthest goes first. RFC 2018 §8 lets a
-//! receiver discard what it has reported.
+//! Two bounds keep memory within a small multiple of the payload: bytes, and fragments, whose mean size has a floor.
+//! Where a bound is reached, what is nearest to the bytes that are missing stays: the farthest goes first. RFC 2018 §8
+//! lets a receiver discard what it has reported.
 
 mod slab;
 
 use crate::blocks::Blocks;
 use crate::idle::Usage;
-use bytes::Bytes;
+use anabranch_wire::Payload;
 use slab::Slab;
 
 /// Limits of the data that may wait.
@@ -25,14 +27,13 @@ use slab::Slab;
 pub struct Limits {
     /// Payload bytes.
     pub bytes: u64,
-    /// Chunks, so that a peer who sends single bytes cannot make the bookkeeping outgrow the payload.
+    /// Arrived payloads, so that a peer who sends single bytes cannot make the bookkeeping outgrow the payload.
     pub fragments: usize,
 }
 
 impl Limits {
     /// Returns limits for a receive buffer of `bytes`: all that the window admits in pieces of at least [`LEAST_MEAN`]
     /// bytes on average, and a few in any case.
-    /// [`LEAST_MEAN`] bytes on average, and a few in any case.
     pub fn of_buffer(bytes: u64) -> Self {
         let fragments = usize::try_from(bytes / LEAST_MEAN).unwrap_or(usize::MAX);
         Limits { bytes, fragments: fragments.max(FEW) }
@@ -46,11 +47,13 @@ pub struct Reassembly {
     runs: Blocks<Run>,
     slab: Slab<Chunk>,
     free: u32,
+    /// Places of the slab that are taken.
+    chunks: usize,
     usage: Usage,
     bytes: u64,
     fragments: usize,
     dropped: u64,
-    /// SACK blocks are reported.
+    /// Of a subflow: SACK blocks are reported, and fragments keep their borders.
     reports: bool,
     recent: Option<Box<Recent>>,
 }
@@ -72,7 +75,11 @@ struct Run {
 
 #[derive(Clone, Debug, Default)]
 struct Chunk {
-    payload: Bytes,
+    payload: Payload,
+    /// Fragments in it.
+    fragments: u32,
+    /// Bytes of the last of them.
+    last: u32,
     /// Behind it in its run, or in the free list.
     next: u32,
     /// Chunk in front of it in its run; undefined for the first.
@@ -80,18 +87,19 @@ struct Chunk {
 }
 
 impl Reassembly {
-    /// An empty store that remembers which runs grew last, for SACK blocks; allocates nothing.
+    /// An empty store for a subflow: it remembers which runs grew last, for SACK blocks. Allocates nothing.
     pub fn reporting(limits: Limits) -> Self {
         Reassembly { reports: true, ..Reassembly::new(limits) }
     }
 
-    /// An empty store; allocates nothing.
+    /// An empty store for the data level; allocates nothing.
     pub fn new(limits: Limits) -> Self {
         Reassembly {
             limits,
             runs: Blocks::new(),
             slab: Slab::new(),
             free: NONE,
+            chunks: 0,
             usage: Usage::default(),
             bytes: 0,
             fragments: 0,
@@ -105,15 +113,15 @@ impl Reassembly {
     ///
     /// Drops data that lies beyond the payload to keep a limit. If that is not enough, it refuses the payload as a
     /// whole: it stores nothing and returns `None`.
-    pub fn insert(&mut self, start: u64, payload: Bytes) -> Option<u64> {
+    pub fn insert(&mut self, start: u64, payload: Payload) -> Option<u64> {
         let stored = self.store(start, payload);
-        if self.usage.note(self.fragments, self.slab.capacity()) {
+        if self.usage.note(self.chunks, self.slab.capacity()) {
             self.compact();
         }
         stored
     }
 
-    fn store(&mut self, start: u64, payload: Bytes) -> Option<u64> {
+    fn store(&mut self, start: u64, payload: Payload) -> Option<u64> {
         let end = start.checked_add(payload.len() as u64)?;
         if start == end {
             return Some(0);
@@ -159,7 +167,7 @@ impl Reassembly {
     }
 
     /// Takes the chunk at `next` off, trimmed to begin there, if those bytes have arrived. Drops all below `next`.
-    pub fn pop(&mut self, next: u64) -> Option<(u64, Bytes)> {
+    pub fn pop(&mut self, next: u64) -> Option<(u64, Payload)> {
         loop {
             let run = *self.runs.front()?;
             if run.start > next {
@@ -173,7 +181,8 @@ impl Reassembly {
             let follower = std::mem::replace(&mut chunk.next, self.free);
             self.free = run.head;
             self.bytes -= payload.len() as u64;
-            self.fragments -= 1;
+            self.fragments -= chunk.fragments as usize;
+            self.chunks -= 1;
             if follower == NONE {
                 self.runs.pop_front();
                 self.trim();
@@ -182,7 +191,8 @@ impl Reassembly {
                 first.head = follower;
             }
             if end > next {
-                let payload = if start == next { payload } else { payload.slice((next - start) as usize..) };
+                let mut payload = payload;
+                payload.advance((next - start) as usize);
                 return Some((next, payload));
             }
         }
@@ -226,7 +236,7 @@ impl Reassembly {
         self.bytes
     }
 
-    /// Chunks held.
+    /// Fragments held.
     pub fn fragments(&self) -> usize {
         self.fragments
     }
@@ -278,7 +288,7 @@ impl Reassembly {
     }
 
     /// Joins the runs `i..j` and the pieces of the payload that fill the gaps between and around them into one chain.
-    fn weave(&mut self, i: usize, j: usize, start: u64, end: u64, payload: Bytes) -> Run {
+    fn weave(&mut self, i: usize, j: usize, start: u64, end: u64, payload: Payload) -> Run {
         let mut woven = Run { start, end, head: NONE, tail: NONE };
         let mut cursor = start;
         for k in i..j {
@@ -300,37 +310,54 @@ impl Reassembly {
         woven
     }
 
-    /// Puts the chain from `head` to `tail` behind the run. Two neighbours that are small together become one chunk, so
-    /// that no two in a row have a mean below [`LEAST_MEAN`].
+    /// Puts the chain from `head` to `tail` behind the run. Two neighbours that are small together become one fragment,
+    /// so that no two in a row have a mean below [`LEAST_MEAN`].
     fn join(&mut self, run: &mut Run, head: u32, tail: u32) {
         if run.head == NONE {
             run.head = head;
             run.tail = tail;
             return;
         }
-        let [last, first] = [run.tail, head].map(|index| self.slab[index as usize].payload.len() as u64);
-        if last + first <= 2 * LEAST_MEAN {
-            return self.fuse(run, head, tail);
+        let first = std::mem::take(&mut self.slab[head as usize]);
+        let (next, before) = (first.next, run.tail);
+        if self.absorb(before, &first) {
+            self.slab[head as usize].next = self.free;
+            self.free = head;
+            self.chunks -= 1;
+            if next != NONE {
+                self.slab[next as usize].before = before;
+                run.tail = tail;
+            }
+            return;
         }
-        self.slab[run.tail as usize].next = head;
-        self.slab[head as usize].before = run.tail;
+        self.slab[head as usize] = Chunk { before, ..first };
+        self.slab[before as usize].next = head;
         run.tail = tail;
     }
 
-    /// Puts the chain from `head` to `tail` behind the run, and the payload of `head` into the run's last chunk.
-    fn fuse(&mut self, run: &mut Run, head: u32, tail: u32) {
-        let first = &mut self.slab[head as usize];
-        let payload = std::mem::take(&mut first.payload);
-        let follower = std::mem::replace(&mut first.next, self.free);
-        self.free = head;
-        self.fragments -= 1;
-        let last = &mut self.slab[run.tail as usize];
-        last.payload = [&last.payload[..], &payload[..]].concat().into();
-        last.next = follower;
-        if follower != NONE {
-            self.slab[follower as usize].before = run.tail;
-            run.tail = tail;
+    /// Takes the payload of `first`, which comes next, into the chunk at `index`, if that takes no copy or both are
+    /// small. Sets what is next as `first` has it.
+    fn absorb(&mut self, index: u32, first: &Chunk) -> bool {
+        let chunk = &mut self.slab[index as usize];
+        // Of several fragments, the length of the first is not known; that of all is as good.
+        let small = u64::from(chunk.last) + first.payload.len() as u64 <= 2 * LEAST_MEAN;
+        if self.reports || !chunk.payload.join(&first.payload) {
+            if !small || chunk.fragments > 1 {
+                return false;
+            }
+            chunk.payload = [&chunk.payload[..], &first.payload[..]].concat().into();
         }
+        chunk.next = first.next;
+        if small {
+            // One fragment more or less: those of `first`, but for its first, which is a part of the last here.
+            self.fragments -= 1;
+            chunk.fragments += first.fragments - 1;
+            chunk.last = if first.fragments == 1 { chunk.last + first.last } else { first.last };
+        } else {
+            chunk.fragments += first.fragments;
+            chunk.last = first.last;
+        }
+        true
     }
 
     /// Bytes from `start` on go on where the last run ends: in a flight behind a hole, all but the first segment do.
@@ -339,21 +366,23 @@ impl Reassembly {
     }
 
     /// Puts a payload behind the last run, which ends at `end` then; answers its length.
-    fn grow_last(&mut self, end: u64, payload: Bytes) -> u64 {
+    fn grow_last(&mut self, end: u64, payload: Payload) -> u64 {
         let length = payload.len() as u64;
-        let piece = self.add(payload);
         let Some(last) = self.runs.back_mut() else { return 0 };
-        let (start, tail) = (last.start, last.tail);
         last.end = end;
-        if self.slab[tail as usize].payload.len() as u64 + length > 2 * LEAST_MEAN {
-            last.tail = piece;
-            self.slab[tail as usize].next = piece;
-            self.slab[piece as usize].before = tail;
-        } else {
-            let mut run = *last;
-            self.fuse(&mut run, piece, piece);
+        let mut run = *last;
+        self.bytes += length;
+        self.fragments += 1;
+        let chunk = Chunk::new(payload);
+        if !self.absorb(run.tail, &chunk) {
+            let before = run.tail;
+            run.tail = self.place(Chunk { before, ..chunk });
+            self.slab[before as usize].next = run.tail;
+            if let Some(last) = self.runs.back_mut() {
+                last.tail = run.tail;
+            }
         }
-        self.touch(start, end, end - 1);
+        self.touch(run.start, end, end - 1);
         length
     }
 
@@ -362,12 +391,12 @@ impl Reassembly {
         self.bytes + bytes > self.limits.bytes || self.fragments + fragments > self.limits.fragments
     }
 
-    /// Drops the farthest chunk if it begins at `edge` or beyond; false if there is none.
+    /// Drops the farthest fragment if it begins at `edge` or beyond; false if there is none.
     fn drop_last(&mut self, edge: u64) -> bool {
         let Some(run) = self.runs.back_mut() else { return false };
         let index = run.tail;
         let chunk = &mut self.slab[index as usize];
-        let length = chunk.payload.len() as u64;
+        let length = u64::from(chunk.last);
         let start = run.end - length;
         if start < edge {
             return false;
@@ -375,9 +404,18 @@ impl Reassembly {
         self.bytes -= length;
         self.dropped += length;
         self.fragments -= 1;
-        chunk.payload = Bytes::new();
+        if chunk.fragments > 1 {
+            run.end = start;
+            chunk.payload.truncate(chunk.payload.len() - length as usize);
+            chunk.fragments -= 1;
+            // The lengths of those before the last are not known: a part of all, and of one all.
+            chunk.last = (chunk.payload.len() as u32).div_ceil(chunk.fragments);
+            return true;
+        }
+        chunk.payload = Payload::new();
         chunk.next = self.free;
         self.free = index;
+        self.chunks -= 1;
         if run.head == index {
             self.runs.pop_back();
         } else {
@@ -388,10 +426,15 @@ impl Reassembly {
         true
     }
 
-    fn add(&mut self, payload: Bytes) -> u32 {
+    fn add(&mut self, payload: Payload) -> u32 {
         self.bytes += payload.len() as u64;
         self.fragments += 1;
-        let chunk = Chunk { payload, next: NONE, before: NONE };
+        self.place(Chunk::new(payload))
+    }
+
+    /// Puts a chunk into the slab.
+    fn place(&mut self, chunk: Chunk) -> u32 {
+        self.chunks += 1;
         if self.free == NONE {
             self.slab.push(chunk);
             return (self.slab.len() - 1) as u32;
@@ -411,11 +454,11 @@ impl Reassembly {
             let run = &mut self.runs[index];
             let mut at = std::mem::replace(&mut run.head, slab.len() as u32);
             while at != NONE {
-                let Chunk { payload, next, .. } = std::mem::take(&mut self.slab[at as usize]);
+                let chunk = std::mem::take(&mut self.slab[at as usize]);
+                at = chunk.next;
                 let here = slab.len() as u32;
-                let follower = if next == NONE { NONE } else { here + 1 };
-                slab.push(Chunk { payload, next: follower, before: here.wrapping_sub(1) });
-                at = next;
+                let next = if at == NONE { NONE } else { here + 1 };
+                slab.push(Chunk { next, before: here.wrapping_sub(1), ..chunk });
             }
             run.tail = slab.len() as u32 - 1;
         }
@@ -478,11 +521,19 @@ impl Reassembly {
     }
 }
 
+impl Chunk {
+    /// One fragment, of which there is no neighbour.
+    fn new(payload: Payload) -> Self {
+        let last = payload.len() as u32;
+        Chunk { payload, fragments: 1, last, next: NONE, before: NONE }
+    }
+}
+
 /// Mean size of what is held out of order, at least, when all that a window admits is: half of the smallest segment
 /// that every host takes (RFC 9293 §3.7.1: 536 B, less options), so that no honest window is cut short. Bookkeeping and
 /// payload then cost about the same.
 pub(crate) const LEAST_MEAN: u64 = 256;
-/// Chunks that any buffer may hold, however small.
+/// Fragments that any buffer may hold, however small.
 const FEW: usize = 1 << 10;
 /// Twice what a SACK option can name, so that enough are left when some of them merge.
 const RECENT: usize = 8;

@@ -5,7 +5,7 @@
 //! caller.
 
 use crate::pieces::Pieces;
-use bytes::Bytes;
+use anabranch_wire::Payload;
 
 /// A queue of payloads without gaps, by subflow offset.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Unplaced {
 
 impl Unplaced {
     /// Adds what begins at `at`, which is where the queue ends if it is not empty.
-    pub(crate) fn push(&mut self, at: u64, payload: Bytes) {
+    pub(crate) fn push(&mut self, at: u64, payload: Payload) {
         if self.length == 0 {
             self.start = at;
         }
@@ -57,7 +57,7 @@ impl Unplaced {
     }
 
     /// Takes up to `most` bytes off the front, at most one piece.
-    pub(crate) fn pop(&mut self, most: u64) -> Option<Bytes> {
+    pub(crate) fn pop(&mut self, most: u64) -> Option<Payload> {
         let front = self.pieces.front_mut()?;
         let payload = if front.len() as u64 <= most { self.pieces.pop()? } else { front.split_to(most as usize) };
         self.start += payload.len() as u64;
@@ -77,8 +77,8 @@ mod tests {
     #[test]
     fn pieces_are_cut_where_a_mapping_ends() {
         let mut held = Unplaced::default();
-        held.push(7, Bytes::from_static(b"abc"));
-        held.push(10, Bytes::from_static(b"defg"));
+        held.push(7, Payload::from(b"abc"));
+        held.push(10, Payload::from(b"defg"));
         assert_eq!((held.start(), held.len()), (7, 7));
         assert_eq!(held.first(5).collect::<Vec<_>>(), [b"abc".as_slice(), b"de"]);
         assert_eq!(held.pop(5).as_deref(), Some(b"abc".as_slice()));
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!((held.start(), held.len()), (12, 2));
         assert_eq!(held.pop(9).as_deref(), Some(b"fg".as_slice()));
         assert!(held.is_empty() && held.pop(1).is_none());
-        held.push(40, Bytes::from_static(b"x"));
+        held.push(40, Payload::from(b"x"));
         assert_eq!(held.start(), 40);
     }
 }

@@ -199,7 +199,7 @@ fn old_timestamps_are_refused_until_they_expire() {
         puppet.send(line.ack(1), |s| {
             s.options.timestamps = stamp(value);
             s.options.dss = Some(map);
-            s.payload = Payload::from_static(&PATTERN[..10]);
+            s.payload = Payload::from_static(&PATTERN[..10]).into();
         });
     };
     data(&mut puppet, 4999);

@@ -136,7 +136,7 @@ fn a_data_fin_may_join_a_mapping_under_way() {
                 let first = dss.map.filter(|_| capable && !dss.data_fin);
                 let first = first.map(|map| puppet.keys(Some((map.length, map.checksum))));
                 puppet.send(line.ack(1 + 1000 * i), |s| {
-                    s.payload = Payload::from_static(&PATTERN[1000 * i as usize..][..1000]);
+                    s.payload = Payload::from_static(&PATTERN[1000 * i as usize..][..1000]).into();
                     match first {
                         Some(first) => s.options.push_mptcp(MpOption::Capable(first)),
                         None => s.options.dss = Some(dss),
@@ -185,7 +185,7 @@ fn mp_capable_with_data_is_verified() {
         puppet.take();
         puppet.send(line.ack(1), |s| {
             s.options.push_mptcp(MpOption::Capable(keys));
-            s.payload = Payload::from_static(&PATTERN[..100]);
+            s.payload = Payload::from_static(&PATTERN[..100]).into();
         });
         assert!(puppet.read == PATTERN[..100], "a wrong checksum on the only subflow still hands the data on");
         assert_eq!(puppet.host.counters().checksum_failures, u64::from(!good));

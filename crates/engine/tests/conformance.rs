@@ -167,7 +167,7 @@ fn a_window_without_data_ack_is_the_subflows_alone() {
     let ack = puppet.data_ack(0);
     let map = Dss { data_ack: ack.data_ack, ..puppet.map(1, 0, 10) };
     puppet.send(line.ack(1), |s| {
-        s.payload = Payload::from_static(&PATTERN[..10]);
+        s.payload = Payload::from_static(&PATTERN[..10]).into();
         s.options.dss = Some(map);
         s.window = 500;
     });

@@ -236,7 +236,7 @@ fn only_pure_acks_between_addresses_of_the_same_connection_are_taken() {
         ("an address of ours without subflow", Segment { flow: via(client_ip(1), server_ip(1)), ..ack.clone() }),
         ("reversed", Segment { flow: via(client_ip(1), client_ip(0)), ..ack.clone() }),
         ("other ports", Segment { flow: FlowKey { src_port: 7, ..good.flow }, ..ack.clone() }),
-        ("data", Segment { payload: bytes::Bytes::from_static(b"lie"), ..good.clone() }),
+        ("data", Segment { payload: b"lie".into(), ..good.clone() }),
         ("a reset", Segment { flags: Flags::RST, ..good.clone() }),
         ("a reset with ACK", Segment { flags: Flags::RST.with(Flags::ACK), ..good.clone() }),
         ("a FIN", Segment { flags: Flags::FIN.with(Flags::ACK), ..good.clone() }),

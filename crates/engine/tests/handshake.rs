@@ -156,7 +156,7 @@ fn data_with_the_keys_replaces_a_lost_third_ack() {
     let keys = puppet.keys(Some((100, None)));
     puppet.send(line.ack(1), |s| {
         s.options.push_mptcp(MpOption::Capable(keys));
-        s.payload = Payload::from_static(&PATTERN[..100]);
+        s.payload = Payload::from_static(&PATTERN[..100]).into();
     });
     assert!(puppet.has(|event| *event == Event::Accepted { multipath: true }), "{:?}", puppet.events);
     puppet.data(line, 101, &PATTERN[100..200], Some(map));

@@ -128,7 +128,7 @@ fn lie(chance: &mut Stream, segment: &mut Segment) {
             dss.data_ack = Some(data_seq(chance, ack));
         }
         9 => segment.payload = segment.payload.slice(..segment.payload.len() / 2),
-        10 => segment.payload = Payload::from_static(&PATTERN[..1 + (number(chance) % 3000) as usize]),
+        10 => segment.payload = Payload::from_static(&PATTERN[..1 + (number(chance) % 3000) as usize]).into(),
         11 => {
             let flag = [Flags::FIN, Flags::SYN, Flags::RST, Flags::ACK, Flags::URG, Flags(0xff)];
             segment.flags = Flags(segment.flags.0 ^ flag[chance.below(6) as usize].0);
@@ -339,7 +339,7 @@ fn a_server_that_lost_all_subflows_lives_on_after_a_join() {
             };
             reset.seq = reset.seq + reset.sequence_length();
             reset.flags = Flags::RST;
-            reset.payload = Payload::new();
+            reset.payload = Default::default();
             pair.hosts[to].handle_segment(pair.now, &mut reset);
         }
     }
@@ -449,7 +449,7 @@ fn blind_segments_do_not_disturb() {
             pair.hosts[to].handle_segment(pair.now, &mut make(Flags::SYN, ahead, latest.ack));
             // In the window, with an implausible acknowledgment (§5.2).
             let mut data = make(Flags::ACK, ahead, latest.ack + ((3 << 30) - chance.below(1 << 29)));
-            data.payload = Payload::from_static(b"all your base are belong to us");
+            data.payload = Payload::from_static(b"all your base are belong to us").into();
             data.options.dss = dss;
             pair.hosts[to].handle_segment(pair.now, &mut data.clone());
             data.seq = next;
@@ -566,7 +566,7 @@ fn plain_tcp_keeps_the_byte_of_a_window_probe() {
     let last = |to: usize| seen.borrow().iter().rev().find(|(host, _)| *host == to).unwrap().1.clone();
     let mut probe = last(CLIENT);
     probe.seq = last(SERVER).ack;
-    probe.payload = Payload::from_static(&PATTERN[30_000..30_001]);
+    probe.payload = Payload::from_static(&PATTERN[30_000..30_001]).into();
     pair.hosts[CLIENT].handle_segment(pair.now, &mut probe.clone());
     pair.run(Duration::ZERO);
     assert_eq!(last(SERVER).ack, probe.seq, "not acknowledged, since it was not taken");

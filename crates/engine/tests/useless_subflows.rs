@@ -19,7 +19,7 @@ fn spoil(segment: &mut Segment) {
     let mut bytes = segment.payload.to_vec();
     if let Some(first) = bytes.first_mut() {
         *first ^= 0x20;
-        segment.payload = Payload::from(bytes);
+        segment.payload = Payload::from(bytes).into();
     }
 }
 

@@ -226,7 +226,7 @@ impl Wire {
     fn informed(&self, script: &mut Script<'_>, to: usize) -> Option<Segment> {
         let (own, other) = (self.keys[1 - to]?, self.keys[to]?);
         let mut segment = self.template(script, to)?;
-        segment.payload = bytes::Bytes::new();
+        segment.payload = Default::default();
         segment.options.dss = segment.options.dss.filter(|_| script.any());
         segment.options.mptcp = None;
         let id = AddressId(script.below(5));

@@ -199,7 +199,7 @@ impl Stranger {
                 let length = script.of(&[0u8, 0, 1, 100]);
                 if length > 0 {
                     capable.data = Some((length.into(), peer.checksum.then_some(0)));
-                    segment.payload = Bytes::from(vec![0; length.into()]);
+                    segment.payload = Bytes::from(vec![0; length.into()]).into();
                 }
                 segment.options.push_mptcp(MpOption::Capable(capable));
             }
@@ -223,11 +223,11 @@ impl Stranger {
                 };
                 let map = (length > 0 || fin).then_some(map);
                 segment.options.dss = Some(Dss { data_ack: Some(ack), map, data_fin: fin });
-                segment.payload = Bytes::from(vec![7; length.into()]);
+                segment.payload = Bytes::from(vec![7; length.into()]).into();
                 peer.sent += u32::from(length);
                 peer.data += u64::from(length);
             }
-            (_, None) => segment.payload = Bytes::copy_from_slice(script.bytes(40)),
+            (_, None) => segment.payload = Bytes::copy_from_slice(script.bytes(40)).into(),
         }
         peer.seq = segment.seq + segment.payload.len() as u64;
         let idsn = peer.own.idsn();

@@ -39,7 +39,7 @@ pub(crate) fn lie(script: &mut Script<'_>, segment: &mut Segment) {
             let keep = usize::from(script.any::<u16>()) % (segment.payload.len() + 1);
             segment.payload = if script.any() { segment.payload.slice(keep..) } else { segment.payload.slice(..keep) };
         }
-        12 => segment.payload = Bytes::copy_from_slice(script.bytes(200)),
+        12 => segment.payload = Bytes::copy_from_slice(script.bytes(200)).into(),
         _ => {
             // A piece cut out of the middle, its sequence number put right, as a middlebox would.
             let at = usize::from(script.any::<u16>()) % (segment.payload.len() + 1);

@@ -28,7 +28,7 @@ pub(crate) fn segment(script: &mut Script<'_>) -> Segment {
     for _ in 0..script.below(6) {
         wish(script, &mut segment.options);
     }
-    segment.payload = Bytes::copy_from_slice(script.bytes(64));
+    segment.payload = Bytes::copy_from_slice(script.bytes(64)).into();
     segment
 }
 

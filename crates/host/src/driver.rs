@@ -130,7 +130,7 @@ impl Driver {
         match outline.and_then(|outline| outline.parse(checksums)) {
             Ok((mut segment, payload)) => {
                 if !payload.is_empty() {
-                    segment.payload = self.intake.keep(payload);
+                    segment.payload = self.intake.keep(payload).into();
                 }
                 self.endpoint.handle_segment(now, &mut segment);
             }

@@ -182,14 +182,14 @@ mod tests {
         for (from, to, ip) in [("10.0.0.1:1", "10.0.0.2:2", 20), ("[fd00::1]:1", "[fd00::2]:2", 40)] {
             let flow = FlowKey::new(from.parse().unwrap(), to.parse().unwrap());
             let mut segment = Segment::new(flow, Flags::ACK, SubflowSeq::new(1), SubflowSeq::new(2));
-            segment.payload = Bytes::from_static(b"odd");
+            segment.payload = Bytes::from_static(b"odd").into();
             let mut packet = BytesMut::new();
             anabranch_wire::emit_headers(&segment, TcpChecksum::Offload, &mut packet).unwrap();
             packet.extend_from_slice(b"odd");
             let parse = |packet: &BytesMut| anabranch_wire::parse(&packet.clone().freeze(), Checksums::Verify);
             assert!(parse(&packet).is_err());
             complete_checksum(&mut packet, ip, 16);
-            assert_eq!(parse(&packet).unwrap().payload, "odd");
+            assert_eq!(parse(&packet).unwrap().payload[..], *b"odd");
             complete_checksum(&mut packet, usize::from(u16::MAX), 0); // A header that lies.
         }
     }

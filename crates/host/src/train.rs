@@ -1,8 +1,8 @@
 //! Consecutive segments that leave as one packet, for the device to cut (TCP segmentation offload).
 
 use crate::{Device, MOST_PIECES, VirtioHeader};
-use anabranch_wire::{Flags, Segment};
-use bytes::{Bytes, BytesMut};
+use anabranch_wire::{Flags, Payload, Segment};
+use bytes::BytesMut;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
 
@@ -11,8 +11,10 @@ use std::net::IpAddr;
 pub(crate) struct Train {
     /// Segment that heads the packet; its payload is the first segment's.
     head: Option<Box<Segment>>,
-    /// The payloads behind it.
-    pieces: Vec<Bytes>,
+    /// The payloads behind it; those that lie side by side in one buffer are one.
+    pieces: Vec<Payload>,
+    /// Segments whose payloads these are.
+    behind: usize,
     /// Bytes of payload.
     length: usize,
     /// The last segment was short or said PSH or FIN: nothing may follow it.
@@ -26,7 +28,7 @@ pub(crate) struct Train {
 impl Train {
     pub(crate) fn new() -> Self {
         let (pieces, headers) = (Vec::with_capacity(MOST_PIECES), BytesMut::with_capacity(128));
-        Train { head: None, pieces, length: 0, closed: false, headers, spent: Vec::new() }
+        Train { head: None, pieces, behind: 0, length: 0, closed: false, headers, spent: Vec::new() }
     }
 
     /// Begins anew with this segment. The train must be empty.
@@ -38,7 +40,7 @@ impl Train {
 
     /// Segments in it.
     pub(crate) fn segments(&self) -> usize {
-        usize::from(self.head.is_some()) + self.pieces.len()
+        usize::from(self.head.is_some()) + self.behind
     }
 
     /// Segments whose memory can be used again.
@@ -62,7 +64,11 @@ impl Train {
         self.length += segment.payload.len();
         self.closed = segment.payload.len() < head.payload.len() || last_only(segment.flags) != Flags::default();
         head.flags = segment.flags;
-        self.pieces.push(std::mem::take(&mut segment.payload));
+        let payload = std::mem::take(&mut segment.payload);
+        if !self.pieces.last_mut().is_some_and(|last| last.join(&payload)) {
+            self.pieces.push(payload);
+        }
+        self.behind += 1;
         self.spent.push(segment);
         None
     }
@@ -116,7 +122,7 @@ impl Train {
         written.expect("the engine sends only what can be written");
         let header = if offload {
             let ip_header = if head.flow.src.is_ipv4() { 20 } else { 40 };
-            let segment_size = (!self.pieces.is_empty()).then_some(head.payload.len() as u16);
+            let segment_size = (self.behind > 0).then_some(head.payload.len() as u16);
             VirtioHeader::tcp(head.flow.src.is_ipv4(), ip_header, self.headers.len() as u16, segment_size)
         } else {
             VirtioHeader::default()
@@ -135,7 +141,7 @@ impl Train {
         let bytes = self.headers.len() + self.length;
         self.spent.extend(self.head.take());
         self.pieces.clear();
-        self.length = 0;
+        (self.behind, self.length) = (0, 0);
         Ok(Some(bytes))
     }
 }
@@ -207,7 +213,7 @@ mod tests {
         let mut segment =
             Segment::new(flow, Flags::ACK, SubflowSeq::new(u32::MAX - 500) + n * 1000, SubflowSeq::new(7));
         segment.ip.id = u32::from(0xffff_u16.wrapping_add(n as u16));
-        segment.payload = Bytes::from(vec![n as u8; 1000]);
+        segment.payload = vec![n as u8; 1000].into();
         segment.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
         segment
     }
@@ -247,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_fin_behind_the_last_data_needs_no_packet_of_its_own() {
-        let fin = |n: u64| Segment { flags: Flags::ACK.with(Flags::FIN), payload: Bytes::new(), ..segment(n) };
+        let fin = |n: u64| Segment { flags: Flags::ACK.with(Flags::FIN), payload: Payload::new(), ..segment(n) };
         let (mut train, mut device) = (Train::new(), recorder(true));
         train.start(Box::new(segment(0)));
         let last = Segment { flags: Flags::ACK.with(Flags::PSH), ..segment(1) };
@@ -261,7 +267,7 @@ mod tests {
         let whole = anabranch_wire::parse(&packet.into(), header.examine(&[0x45; 2052]).expect("it is right"));
         assert_eq!(whole.map(|whole| (whole.flags, whole.payload.len())), Ok((Flags(0x19), 2000)));
         let signal = Segment { options: Options { dss: Some(Dss::default()), ..fin(1).options }, ..fin(1) };
-        let pure = Segment { payload: Bytes::new(), ..segment(0) };
+        let pure = Segment { payload: Payload::new(), ..segment(0) };
         for (what, first, next) in [
             ("behind a gap", segment(0), fin(2)),
             ("with something else to say", segment(0), signal),
@@ -277,7 +283,7 @@ mod tests {
         type Change = fn(&mut Segment);
         let changes: [(&str, Change); 13] = [
             ("longer", |next| next.payload = vec![0; 1001].into()),
-            ("empty", |next| next.payload = Bytes::new()),
+            ("empty", |next| next.payload = Payload::new()),
             ("not what follows", |next| next.seq = next.seq + 1),
             ("another flow", |next| next.flow.src_port = 9),
             ("another ACK", |next| next.ack = next.ack + 1),

@@ -166,7 +166,7 @@ mod tests {
     fn packet(from: &str, to: &str) -> BytesMut {
         let flow = FlowKey::new(from.parse().unwrap(), to.parse().unwrap());
         let mut bytes = BytesMut::new();
-        let payload = Bytes::from_static(b"odd");
+        let payload = b"odd".into();
         anabranch_wire::emit(
             &Segment { payload, ..Segment::new(flow, Flags::ACK, SubflowSeq::new(1), SubflowSeq::new(1)) },
             &mut bytes,

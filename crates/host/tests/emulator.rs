@@ -157,7 +157,7 @@ fn packet(number: u8) -> Vec<u8> {
 fn segment(flags: Flags, payload: &'static [u8]) -> Segment {
     let flow = FlowKey::new(([10, 77, 1, 2], 40_000).into(), ([10, 77, 1, 1], 80).into());
     let mut segment = Segment::new(flow, flags, SubflowSeq::new(1), SubflowSeq::new(0));
-    segment.payload = Bytes::from_static(payload);
+    segment.payload = Bytes::from_static(payload).into();
     segment
 }
 
@@ -352,7 +352,10 @@ fn middleboxes_see_segments_and_nothing_else() {
     }
     // Held back for another that never comes.
     bench.client.send(1, &bytes(&plain));
-    assert_eq!(anabranch_wire::parse(&bench.server.receive(1).into(), Checksums::Verify).unwrap().payload, "as it was");
+    assert_eq!(
+        anabranch_wire::parse(&bench.server.receive(1).into(), Checksums::Verify).unwrap().payload[..],
+        *b"as it was"
+    );
     let boxes = bench.emulator.stop().unwrap().middleboxes;
     assert_eq!((boxes[0].name.as_str(), boxes[0].altered, boxes[1].name.as_str()), ("a/strip", 1, "b/coalesce"));
 }

@@ -3,8 +3,7 @@
 
 use crate::coverage::length;
 use anabranch_units::Dsn;
-use anabranch_wire::{Checksum, dss_checksum};
-use bytes::Bytes;
+use anabranch_wire::{Checksum, Payload, dss_checksum};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -118,7 +117,7 @@ impl Mappings {
 
     /// Bytes of the subflow pass for the first time; `payload` is what was captured of them. Answers where they lie at
     /// the data level.
-    pub fn place(&mut self, range: Range<i64>, payload: &Bytes) -> Vec<Range<i64>> {
+    pub fn place(&mut self, range: Range<i64>, payload: &Payload) -> Vec<Range<i64>> {
         let mut placed = Vec::new();
         let mut rest = range.clone();
         while !rest.is_empty() {
@@ -238,20 +237,20 @@ mod tests {
         mappings.add(mapping(1, 501..601, None));
         mappings.add(mapping(101, 701..801, None));
         mappings.add(mapping(101, 701..801, None));
-        assert_eq!(mappings.place(51..151, &Bytes::new()), [551..601, 701..751]);
-        assert_eq!(mappings.place(190..210, &Bytes::new()), [790..801]);
+        assert_eq!(mappings.place(51..151, &Payload::new()), [551..601, 701..751]);
+        assert_eq!(mappings.place(190..210, &Payload::new()), [790..801]);
         assert_eq!((mappings.count, mappings.unmapped), (2, 9));
         assert_eq!(mappings.add(mapping(201, 901..1001, None)), [901..910], "its mapping came late");
         assert_eq!(mappings.unmapped, 0);
         mappings.add(mapping(150, 1..51, None));
         assert_eq!(mappings.conflicts, 1);
         mappings.infinite = Some((301, 1001));
-        assert_eq!(mappings.place(401..403, &Bytes::new()), [1101..1103]);
+        assert_eq!(mappings.place(401..403, &Payload::new()), [1101..1103]);
     }
 
     #[test]
     fn checksums_are_verified_from_pieces_in_any_order() {
-        let payload = Bytes::from((0..99u8).map(|n| n.wrapping_mul(37)).collect::<Vec<u8>>());
+        let payload = Payload::from((0..99u8).map(|n| n.wrapping_mul(37)).collect::<Vec<u8>>());
         let good = dss_checksum(Dsn::new(501), 1, 99, [&payload[..]]);
         for (checksum, verdict) in [(good, (1, 0, 0)), (good ^ 0x10, (0, 1, 0))] {
             let mut mappings = Mappings::default();

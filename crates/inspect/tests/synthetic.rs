@@ -91,7 +91,7 @@ impl Lab {
         let checksum = Some(dss_checksum(full, offset as u32, length, [&payload[..]]));
         let map = Map { dsn: DataSeq::Long(full), subflow_seq: offset as u32, length, checksum };
         segment.options.dss = Some(Dss { data_ack: None, map: Some(map), data_fin: false });
-        segment.payload = payload;
+        segment.payload = payload.into();
         self.send(ms, segment);
     }
 
@@ -280,7 +280,7 @@ fn fallbacks_are_told_apart() {
     let syn_ack = Flags::SYN.with(Flags::ACK);
     let plain_data = |lab: &mut Lab, side: usize, offset: u64| {
         let mut segment = Segment::new(flow(1, side), Flags::ACK, seq(side, offset), seq(1 - side, 1));
-        segment.payload = Bytes::from_static(b"plain");
+        segment.payload = Bytes::from_static(b"plain").into();
         lab.send(50, segment);
     };
     // The SYN/ACK has no option; SYNs had no answer and one without did; no answer at all.
@@ -325,7 +325,7 @@ fn fallbacks_are_told_apart() {
     let mut segment = Segment::new(flow(1, 1), Flags::ACK, seq(1, 101), seq(0, 1));
     let map = Map { dsn: DataSeq::Long(SERVER.idsn() + 101), subflow_seq: 101, length: 0, checksum: None };
     segment.options.dss = Some(Dss { data_ack: None, map: Some(map), data_fin: false });
-    segment.payload = Bytes::from_static(&[1; 100]);
+    segment.payload = Bytes::from_static(&[1; 100]).into();
     lab.send(40, segment);
     plain_data(&mut lab, 1, 201);
     let report = lab.finish();
@@ -366,7 +366,7 @@ fn version_0_is_recognised() {
     // over the whole number: the last 8 bytes of SHA-1(key), and one.
     let first = Dsn::new(0x3324e82bb44e8cc9) + 1;
     let mut segment = Segment::new(flow(2, 1), Flags::ACK, seq(1, 1), seq(0, 1));
-    segment.payload = Bytes::from_static(b"version 0");
+    segment.payload = Bytes::from_static(b"version 0").into();
     let checksum = Some(dss_checksum(first, 1, 9, [&segment.payload[..]]));
     let map = Map { dsn: DataSeq::Short(first.low()), subflow_seq: 1, length: 9, checksum };
     segment.options.dss = Some(Dss { data_ack: None, map: Some(map), data_fin: false });
@@ -428,7 +428,7 @@ fn one_short_number_makes_no_kinship() {
         let data_ack = Some(DataSeq::Short(1000 + n as u32));
         let map = (n >= 10).then(|| {
             let dsn = DataSeq::Long(Dsn::new((n % 2) << 40 | 0x7000_0000));
-            segment.payload = Bytes::from(vec![7; 100]);
+            segment.payload = Bytes::from(vec![7; 100]).into();
             Map { dsn, subflow_seq: 5_001, length: 100, checksum: None }
         });
         segment.options.dss = Some(Dss { data_ack, map, data_fin: false });
@@ -451,7 +451,7 @@ fn subflows_in_the_middle_with_short_numbers() {
             Map { dsn: DataSeq::Short(low), subflow_seq: 5_001 + (n / 2) as u32 * 100, length: 100, checksum: None };
         let data_ack = Some(DataSeq::Short(77));
         segment.options.dss = Some(Dss { data_ack, map: Some(map), data_fin: false });
-        segment.payload = Bytes::from(vec![7; 100]);
+        segment.payload = Bytes::from(vec![7; 100]).into();
         lab.send(n, segment);
     }
     let report = lab.finish();
@@ -482,7 +482,7 @@ fn a_capture_that_begins_inside_a_mapping() {
                 checksum: None,
             };
             segment.options.dss = Some(Dss { data_ack: None, map: Some(map), data_fin: false });
-            segment.payload = Bytes::from(vec![7; 100]);
+            segment.payload = Bytes::from(vec![7; 100]).into();
             lab.send(n, segment);
         }
         let report = lab.finish();
@@ -554,7 +554,7 @@ proptest! {
             let map = Map { dsn: DataSeq::Long(dsn), subflow_seq, length: 51, checksum: Some(3) };
             let data_ack = Some(DataSeq::Short(n as u32 * 77));
             segment.options.dss = Some(Dss { data_ack, map: Some(map), data_fin: n % 5 == 0 });
-            segment.payload = Bytes::from(vec![7; 50]);
+            segment.payload = Bytes::from(vec![7; 50]).into();
             packets.push(make(&segment));
         }
         for Noise { packet, byte, value } in noise {

@@ -162,6 +162,10 @@ impl<P: Clone> Link<P> {
         self.next_departure = self.next_departure.min(served.departs);
         // Those behind the first arrive no earlier.
         self.next_arrival = self.next_arrival.min(arrives);
+        if self.line.len() == self.line.capacity() {
+            // By a quarter and not to twice the size: thousands of links each hold what their queue admits.
+            self.line.reserve_exact((self.line.len() / 4).max(FEW));
+        }
         self.line.push_back(Transit {
             offered: now,
             served,
@@ -445,6 +449,9 @@ impl<P: Clone> Link<P> {
         debug_assert!(!self.keeps_order || self.next_arrival == first, "the next arrival is that of the first in line");
     }
 }
+
+/// Packets by which the room of a line grows, at least.
+const FEW: usize = 8;
 
 /// Records a drop, if drops are recorded.
 #[inline]

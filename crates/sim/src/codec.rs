@@ -6,8 +6,8 @@
 //! for all.
 
 use anabranch_units::{Seed, Stream};
-use anabranch_wire::{Checksums, ParseError, Segment, TcpChecksum, emit_headers, parse_parts};
-use bytes::{Bytes, BytesMut};
+use anabranch_wire::{Checksums, ParseError, Payload, Segment, TcpChecksum, emit_headers, parse_parts};
+use bytes::BytesMut;
 
 /// Writes and reads packets.
 pub(crate) struct Codec {
@@ -27,12 +27,12 @@ pub(crate) struct Codec {
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     headers: BytesMut,
-    payload: Bytes,
+    payload: Payload,
 }
 
 impl Frame {
     fn empty() -> Box<Self> {
-        Box::new(Frame { headers: BytesMut::with_capacity(LONGEST_HEADERS), payload: Bytes::new() })
+        Box::new(Frame { headers: BytesMut::with_capacity(LONGEST_HEADERS), payload: Payload::new() })
     }
 }
 
@@ -107,7 +107,7 @@ impl Codec {
             Some(at) => {
                 let mut payload = BytesMut::from(&payload[..]);
                 payload[at] ^= flipped;
-                payload.freeze()
+                payload.freeze().into()
             }
         };
         match parse_parts(&headers, payload, Checksums::Verify) {

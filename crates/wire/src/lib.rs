@@ -18,6 +18,7 @@ mod flow;
 mod mptcp;
 mod options;
 pub mod pattern;
+mod payload;
 mod plan;
 mod segment;
 mod too_big;
@@ -34,6 +35,7 @@ pub use mptcp::{
     AddAddr, DataSeq, Dss, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, MpOption, RemoveAddr, ResetReason,
 };
 pub use options::{Foreign, Handshake, Options, SackBlock, SackBlocks, Timestamps, UnknownOption};
+pub use payload::Payload;
 pub use plan::{plan, sack_room};
 pub use segment::{Ecn, Flags, IpHeader, Segment};
 pub use too_big::TooBig;

@@ -1,6 +1,6 @@
 //! One TCP segment in its IP packet.
 
-use crate::{FlowKey, Options};
+use crate::{FlowKey, Options, Payload};
 use anabranch_units::{Bytes, SubflowSeq};
 use std::fmt;
 
@@ -133,7 +133,7 @@ pub struct Segment {
     /// TCP options.
     pub options: Options,
     /// Data.
-    pub payload: bytes::Bytes,
+    pub payload: Payload,
 }
 
 impl Segment {
@@ -149,7 +149,7 @@ impl Segment {
             seq,
             ack,
             options: Options::default(),
-            payload: bytes::Bytes::new(),
+            payload: Payload::new(),
         }
     }
 
@@ -160,7 +160,7 @@ impl Segment {
         self.ip = IpHeader::default();
         (self.reserved, self.window, self.urgent) = (0, 0, 0);
         self.options.clear();
-        self.payload = bytes::Bytes::new();
+        self.payload = Payload::new();
     }
 
     /// Returns the sequence space this takes, in bytes: payload, SYN and FIN.
@@ -203,7 +203,7 @@ mod tests {
         options.handshake = Some(Box::default());
         options.push_mptcp(crate::MpOption::Prio { backup: true });
         options.push_experiment(1);
-        segment.payload = bytes::Bytes::from_static(b"data");
+        segment.payload = Payload::from(b"data");
         segment.clear();
         assert_eq!(segment, Segment::new(flow, Flags::ACK, seq, ack));
     }
@@ -211,6 +211,6 @@ mod tests {
     /// The simulator moves segments about; what is rare belongs behind a pointer.
     #[test]
     fn a_segment_stays_small() {
-        assert!(size_of::<Segment>() <= 224, "{} bytes, options {}", size_of::<Segment>(), size_of::<Options>());
+        assert!(size_of::<Segment>() <= 232, "{} bytes, options {}", size_of::<Segment>(), size_of::<Options>());
     }
 }

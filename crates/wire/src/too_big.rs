@@ -107,8 +107,8 @@ const FRAGMENT_OFFSET: u16 = 0x1fff;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Flags, Segment, emit};
-    use bytes::{Bytes as Payload, BytesMut};
+    use crate::{Flags, Payload, Segment, emit};
+    use bytes::BytesMut;
 
     fn quoted(v6: bool) -> (FlowKey, Vec<u8>) {
         let host =

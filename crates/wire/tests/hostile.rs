@@ -70,7 +70,7 @@ fn ours() -> Vec<Bytes> {
             segment.options.timestamps = timestamps;
             segment.options.dss = dss;
             others.into_iter().for_each(|option| segment.options.push_mptcp(option));
-            segment.payload = Bytes::from_static(b"data");
+            segment.payload = Bytes::from_static(b"data").into();
             let mut out = BytesMut::new();
             emit(&segment, &mut out).expect("each layout fits");
             packets.push(out.freeze());
@@ -96,7 +96,7 @@ fn every_packet_cut_anywhere() {
             if let Ok(captured) = parse_captured(&cut) {
                 rewritten(&captured.segment, &mut out);
             }
-            assert!(parse_parts(&cut, Bytes::new(), Checksums::Ignore).is_err());
+            assert!(parse_parts(&cut, Default::default(), Checksums::Ignore).is_err());
         }
     }
 }

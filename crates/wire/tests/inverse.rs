@@ -123,11 +123,11 @@ fn lengths_end_where_ip_ends() {
     let v6 = FlowKey::new(([1; 16], 1).into(), ([2; 16], 2).into());
     for (flow, most) in [(v4, 65_535 - 40), (v6, 65_535 - 20)] {
         let mut segment = Segment::new(flow, Flags::ACK, SubflowSeq::new(1), SubflowSeq::new(2));
-        segment.payload = Bytes::from(vec![0x5a; most]);
+        segment.payload = Bytes::from(vec![0x5a; most]).into();
         let mut out = BytesMut::from(&b"before"[..]);
         emit(&segment, &mut out).expect("as long as IP permits");
         assert_eq!(parse(&out.split_off(6).freeze(), Checksums::Verify), Ok(segment.clone()));
-        segment.payload = Bytes::from(vec![0x5a; most + 1]);
+        segment.payload = Bytes::from(vec![0x5a; most + 1]).into();
         assert_eq!(emit(&segment, &mut out), Err(EmitError::PacketTooLong { length: 65_536 }));
         assert_eq!(out, b"before"[..], "an error writes nothing");
     }

@@ -149,7 +149,7 @@ fn against_etherparse(packet: &Bytes) {
             assert_eq!(flags, segment.flags.0);
             // The lowest of the reserved bits was once called NS.
             assert_eq!(header.ns, segment.reserved & 1 == 1);
-            assert_eq!(slice.payload(), segment.payload);
+            assert_eq!(slice.payload(), &segment.payload[..]);
             assert_eq!(Seen::by_etherparse(slice.options()), Seen::by_us(&segment));
 
             let (ip_checksum, tcp_checksum) = match &ip {
@@ -274,7 +274,7 @@ fn against_smoltcp(packet: &Bytes) {
     assert_eq!((tcp.window_len(), tcp.urgent_at()), (segment.window, segment.urgent));
     let bits = [tcp.fin(), tcp.syn(), tcp.rst(), tcp.psh(), tcp.ack(), tcp.urg(), tcp.ece(), tcp.cwr()];
     assert_eq!(bits.iter().enumerate().map(|(n, &bit)| u8::from(bit) << n).sum::<u8>(), segment.flags.0);
-    assert_eq!(tcp.payload(), segment.payload);
+    assert_eq!(tcp.payload(), &segment.payload[..]);
     assert_eq!(Seen::by_smoltcp(tcp.options()), Seen::by_us(&segment));
     assert_eq!(parse(packet, Checksums::Verify).is_ok(), ip_good && tcp.verify_checksum(&src, &dst));
 }

@@ -37,7 +37,7 @@ fn options() -> Vec<(Segment, Vec<(usize, u8)>)> {
     let map = Map { dsn: DataSeq::Long(Dsn::new(u64::MAX)), subflow_seq: u32::MAX, length: 2, checksum: None };
     let mut dss = segment(Flags::ACK);
     dss.options.dss = Some(Dss { map: Some(map), data_fin: true, ..ack });
-    dss.payload = Bytes::from_static(b"x");
+    dss.payload = Bytes::from_static(b"x").into();
     let mut lone = segment(Flags::ACK);
     lone.options.dss = Some(ack);
     let (token, nonce) = (Token(u32::MAX), Nonce(u32::MAX));

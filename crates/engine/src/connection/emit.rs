@@ -9,9 +9,9 @@ use crate::shared::Shared;
 use crate::subflow::State;
 use anabranch_units::{Bytes, Instant};
 use anabranch_wire::{
-    DataSeq, Dss, Flags, FlowKey, MpCapable, MpOption, Options, Segment, Timestamps, dss_checksum, plan, sack_room,
+    DataSeq, Dss, Flags, FlowKey, MpCapable, MpOption, Options, Payload, Segment, Timestamps, dss_checksum, plan,
+    sack_room,
 };
-use bytes::Bytes as Payload;
 
 /// A sent segment ends with the DATA_FIN. The other bits of `Sent::flags` are recovery's.
 pub(super) const DATA_FIN: u8 = 2;

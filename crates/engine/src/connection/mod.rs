@@ -63,7 +63,8 @@ use crate::{ConnectionId, ConnectionStats, Event, SubflowStats, Switch, WriteErr
 use acks::AckRouting;
 use anabranch_policy::Event as PolicyEvent;
 use anabranch_units::{Instant, Key, Seed, SubflowId};
-use bytes::Bytes as Payload;
+use anabranch_wire::Payload;
+use bytes::Bytes;
 use keys::Keys;
 use life::{Life, Mode};
 use load::Progress;
@@ -141,7 +142,7 @@ impl Connection {
     }
 
     /// Takes as much of `data` as the send buffer admits; how many bytes.
-    pub(crate) fn write(&mut self, data: &Payload, shared: &Shared) -> usize {
+    pub(crate) fn write(&mut self, data: &Bytes, shared: &Shared) -> usize {
         let space = self.write_space(shared);
         let taken = space.min(data.len());
         // A driver that cuts its data to the space offers nothing to a full buffer, and waits all the same.

@@ -8,8 +8,7 @@ use crate::shared::Shared;
 use crate::subflow::Subflow;
 use crate::{Event, FallbackReason};
 use anabranch_units::Instant;
-use anabranch_wire::{Flags, ResetReason, Segment};
-use bytes::Bytes as Payload;
+use anabranch_wire::{Flags, Payload, ResetReason, Segment};
 
 impl Connection {
     /// Takes in the payload and FIN of a segment that begins at subflow offset `start`.
@@ -42,7 +41,7 @@ impl Connection {
             return self.hold_payload(now, slot, (start, payload), early, placing, shared);
         }
         let behind = ((rcv_nxt - start) as usize).min(payload.len());
-        payload = payload.slice(behind..);
+        payload.advance(behind);
         if early && !payload.is_empty() {
             self.receiver.on_early();
         }

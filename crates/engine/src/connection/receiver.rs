@@ -5,7 +5,7 @@ use crate::pieces::Pieces;
 use crate::reassembly::{Limits, Reassembly};
 use crate::{ConnectionStats, ReceiveTuning};
 use anabranch_units::{Bytes, Duration, Instant};
-use bytes::Bytes as Payload;
+use anabranch_wire::Payload;
 
 #[cfg_attr(test, derive(Debug))]
 pub(super) struct Receiver {
@@ -156,7 +156,7 @@ impl Receiver {
     }
 
     /// Bytes at a data offset. True if the application has something new to read.
-    pub(super) fn receive(&mut self, now: Instant, offset: u64, payload: Payload) -> bool {
+    pub(super) fn receive(&mut self, now: Instant, offset: u64, mut payload: Payload) -> bool {
         let end = offset + payload.len() as u64;
         if end > self.edge() || self.fin.is_some_and(|fin| end > fin) {
             // Beyond what we admitted: the sender repeats it when there is room (a stock Linux peer drops it as well).
@@ -178,8 +178,8 @@ impl Receiver {
         if end <= self.next {
             return false;
         }
-        let fresh = if behind == 0 { payload } else { payload.slice(behind as usize..) };
-        self.append(fresh);
+        payload.advance(behind as usize);
+        self.append(payload);
         if !self.ofo.is_empty() || self.hol_since.is_some() {
             while let Some((_, chunk)) = self.ofo.pop(self.next) {
                 self.append(chunk);

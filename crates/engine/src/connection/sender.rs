@@ -19,7 +19,7 @@ use anabranch_policy::reinjection::{Reinjection, SubflowState};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Event as PolicyEvent, SubflowView};
 use anabranch_units::{Bytes, Instant, Key, Seed, SubflowId};
-use bytes::Bytes as Payload;
+use bytes::Bytes as Data;
 
 /// Everything that decides what leaves, on which subflow, and when.
 pub(super) struct Sender {
@@ -135,7 +135,7 @@ impl Outgoing {
     }
 
     /// Appends the first `taken` bytes of `data` to the stream.
-    pub(super) fn append(&mut self, data: &Payload, taken: usize) {
+    pub(super) fn append(&mut self, data: &Data, taken: usize) {
         let start = self.buffer.end();
         self.buffer.push(data, taken);
         self.unsent.insert(start, start + taken as u64);
@@ -332,7 +332,7 @@ mod tests {
     /// Returns a stream of `length` bytes, none of them sent.
     fn written(length: usize) -> Outgoing {
         let mut out = Outgoing::default();
-        out.append(&Payload::from(vec![7; length]), length);
+        out.append(&Data::from(vec![7; length]), length);
         out
     }
 
@@ -402,7 +402,7 @@ mod tests {
         });
         let mut sender = Sender::new(NOW, Key::new(1), &Config::new(Profile::linux(), Vec::new()));
         subflows.iter().for_each(|subflow| sender.congestion.add(subflow.id, Bytes::new(1000)));
-        sender.outgoing.append(&Payload::from(vec![7; 2000]), 2000);
+        sender.outgoing.append(&Data::from(vec![7; 2000]), 2000);
         let second = subflows.slot(SubflowId(1)).expect("it is there");
         sender.outgoing.record(NOW, (0, 1000), &subflows[second], true);
         sender.views = subflows.iter().filter_map(|subflow| subflow.view(&sender.congestion, Bytes::MAX)).collect();

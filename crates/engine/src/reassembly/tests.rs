@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 const WIDE: Limits = Limits { bytes: 1 << 20, fragments: 1 << 10 };
 
-fn bytes(start: u64, len: u64) -> Bytes {
+fn bytes(start: u64, len: u64) -> Payload {
     (start..start + len).map(|x| x as u8).collect::<Vec<_>>().into()
 }
 
@@ -111,6 +111,31 @@ fn small_neighbours_become_one() {
     assert!(r.is_empty() && r.fragments() == 0);
 }
 
+/// Segments of a sender that shares our memory count as fragments and take the place of one, in whatever order they
+/// come.
+#[test]
+fn neighbours_of_one_buffer_take_one_place() {
+    let stream = bytes(0, 600_000);
+    let segment = |n: u64| stream.slice(600 * n as usize..600 * (n as usize + 1));
+    let (upwards, downwards): (Vec<u64>, Vec<u64>) = ((0..1000).collect(), (0..1000).rev().collect());
+    let alternating = (0..1000).step_by(2).chain((1..1000).step_by(2)).collect();
+    for order in [upwards, downwards, alternating] {
+        let mut r = Reassembly::new(WIDE);
+        order.iter().for_each(|n| assert_eq!(r.insert(600 * n, segment(*n)), Some(600)));
+        assert_eq!((r.runs().collect::<Vec<_>>(), r.fragments(), r.chunks), (vec![(0, 600_000)], 1000, 1));
+        // The last fragments go one by one, as if each had a place of its own.
+        r.drop_beyond(300_000);
+        assert_eq!((r.bytes(), r.fragments(), r.dropped()), (300_000, 500, 300_000));
+        assert_eq!(r.insert(300_000, segment(500)), Some(600));
+        assert_eq!(r.pop(0), Some((0, stream.slice(..300_600))));
+        assert!(r.is_empty() && r.bytes() == 0 && r.fragments() == 0 && r.chunks == 0);
+    }
+    // Those of a subflow have mappings of their own.
+    let mut r = Reassembly::reporting(WIDE);
+    (0..10).for_each(|n| assert_eq!(r.insert(600 * n, segment(n)), Some(600)));
+    assert_eq!((r.fragments(), r.chunks, r.pop(0)), (10, 10, Some((0, segment(0)))));
+}
+
 /// A full window of honest segments always has room, out of order as a whole.
 #[test]
 fn a_buffer_has_room_for_all_that_its_window_admits() {
@@ -184,9 +209,13 @@ proptest! {
         ops in prop::collection::vec((0u8..5, 0u64..120, 1u64..30), 1..120),
         tight in any::<bool>(),
         unit in prop::sample::select(vec![1u64, 90, 600]),
+        shared in any::<bool>(),
     ) {
+        // Of fragments in one buffer the borders are not known, so that what makes room is not known to the unit.
+        let bytes = (0..160 * unit).map(|at| (at / unit) as u8);
+        let stream = (shared && !tight).then(|| Payload::from(bytes.collect::<Vec<_>>()));
         let limits = if tight { Limits { bytes: 60 * unit, fragments: 6 } } else { WIDE };
-        let mut r = Reassembly::reporting(limits);
+        let mut r = if stream.is_some() { Reassembly::new(limits) } else { Reassembly::reporting(limits) };
         let mut held = [None::<u8>; 160];
         let (mut next, mut latest) = (0u64, None);
         for (tag, (op, start, len)) in ops.into_iter().enumerate() {
@@ -212,11 +241,15 @@ proptest! {
             } else {
                 let (start, end) = (start.max(next), start.max(next) + len);
                 let missing = (start..end).filter(|&x| held[x as usize].is_none()).count() as u64;
-                let stored = r.insert(start * unit, vec![tag as u8; (len * unit) as usize].into());
+                let payload = match &stream {
+                    Some(stream) => stream.slice((start * unit) as usize..(end * unit) as usize),
+                    None => vec![tag as u8; (len * unit) as usize].into(),
+                };
+                let stored = r.insert(start * unit, payload);
                 prop_assert!(stored == Some(missing * unit) || (stored.is_none() && tight));
                 if stored.is_some() {
-                    for slot in &mut held[start as usize..end as usize] {
-                        slot.get_or_insert(tag as u8);
+                    for at in start..end {
+                        held[at as usize].get_or_insert(if stream.is_some() { at as u8 } else { tag as u8 });
                     }
                     latest = Some(end * unit - 1);
                 }
@@ -245,7 +278,7 @@ proptest! {
             prop_assert_eq!(n, runs.len().min(4));
             prop_assert!(out[..n].iter().all(|block| runs.contains(block)));
             prop_assert!((1..n).all(|k| !out[..k].contains(&out[k])));
-            if let Some(latest) = latest {
+            if let Some(latest) = latest.filter(|_| stream.is_none()) {
                 prop_assert!(out[0].0 <= latest && latest < out[0].1);
             }
         }

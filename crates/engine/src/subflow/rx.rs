@@ -7,8 +7,7 @@ use crate::reassembly::{Limits, Reassembly};
 use crate::unplaced::Unplaced;
 use crate::{AckReason, Profile};
 use anabranch_units::{Bytes, Duration, Instant, SubflowSeq};
-use anabranch_wire::{SackBlock, SackBlocks, Segment};
-use bytes::Bytes as Payload;
+use anabranch_wire::{Payload, SackBlock, SackBlocks, Segment};
 
 /// Receiving half of a subflow.
 #[cfg_attr(test, derive(Debug))]

@@ -136,7 +136,7 @@ impl Pair {
             segment.flags = next.flags;
             entry.remove();
         }
-        segment.payload = Payload::from(whole);
+        segment.payload = Payload::from(whole).into();
     }
 
     fn pump(&mut self) {

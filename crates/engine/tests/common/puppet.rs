@@ -191,7 +191,7 @@ impl Puppet {
     /// Bytes at subflow offset `at` with this DSS.
     pub fn data(&mut self, line: Line, at: u64, bytes: &'static [u8], dss: Option<Dss>) {
         self.send(line.ack(at), |s| {
-            s.payload = Payload::from_static(bytes);
+            s.payload = Payload::from_static(bytes).into();
             s.options.dss = dss;
         });
     }

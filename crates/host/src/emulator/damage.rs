@@ -76,7 +76,7 @@ mod tests {
         for (from, to) in [("10.0.0.1:1", "10.0.0.2:2"), ("[fd00::1]:1", "[fd00::2]:2")] {
             let flow = FlowKey::new(from.parse().unwrap(), to.parse().unwrap());
             let mut segment = Segment::new(flow, Flags::ACK, SubflowSeq::new(1), SubflowSeq::new(2));
-            segment.payload = Bytes::from_static(b"payload");
+            segment.payload = Bytes::from_static(b"payload").into();
             let mut packet = BytesMut::new();
             anabranch_wire::emit(&segment, &mut packet).unwrap();
             for _ in 0..1000 {

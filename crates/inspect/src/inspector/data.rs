@@ -8,8 +8,7 @@ use crate::sequence::{Data, Sent};
 use crate::signal::{Signal, What};
 use crate::version::Version;
 use anabranch_units::Instant;
-use anabranch_wire::{Checksum, DataSeq, Flags, Map, MpCapable, MpOption};
-use bytes::Bytes;
+use anabranch_wire::{Checksum, DataSeq, Flags, Map, MpCapable, MpOption, Payload};
 use std::ops::Range;
 
 impl Inspector {
@@ -169,7 +168,7 @@ impl Inspector {
     }
 
     /// Bytes at `range` of the subflow pass for the first time.
-    fn place(&mut self, flow: usize, from: usize, range: Range<i64>, payload: &Bytes, at: Instant) {
+    fn place(&mut self, flow: usize, from: usize, range: Range<i64>, payload: &Payload, at: Instant) {
         let Some(member) = self.flows[flow].member else { return };
         let history = self.limits.history(self.connections.len());
         let side = &mut self.flows[flow].sides[from];
@@ -186,7 +185,7 @@ impl Inspector {
             if let Some((map, fin)) = map {
                 self.map(flow, from, map, fin, &range, at);
             }
-            self.place(flow, from, range, &Bytes::new(), at);
+            self.place(flow, from, range, &Payload::new(), at);
         }
     }
 }

@@ -85,7 +85,7 @@ mod tests {
         let mut sent = Segment::new(flow, Flags::ACK, SubflowSeq::new(5), SubflowSeq::new(7));
         sent.options.dss = Some(Dss::default());
         sent.options.push_mptcp(MpOption::JoinAck(JoinAck { hmac: [0; 20] }));
-        sent.payload = bytes::Bytes::from_static(b"abc");
+        sent.payload = bytes::Bytes::from_static(b"abc").into();
         assert!(alterations(&sent, &sent.clone()).is_empty());
         let changed = |change: fn(&mut Segment)| {
             let mut after = sent.clone();
@@ -100,8 +100,8 @@ mod tests {
             ),
             (|s| s.seq = SubflowSeq::new(2), "sequence number by -3"),
             (|s| s.ack = SubflowSeq::new(9), "acknowledgment number by +2"),
-            (|s| s.payload = bytes::Bytes::from_static(b"ab"), "payload of 3 bytes to 2"),
-            (|s| s.payload = bytes::Bytes::from_static(b"xyz"), "payload rewritten"),
+            (|s| s.payload = bytes::Bytes::from_static(b"ab").into(), "payload of 3 bytes to 2"),
+            (|s| s.payload = bytes::Bytes::from_static(b"xyz").into(), "payload rewritten"),
             (|s| s.flow.src_port = 9, "addresses 10.0.0.1:1 > 10.1.0.1:2 to 10.0.0.1:9 > 10.1.0.1:2"),
             (|s| s.window = 1, "window 0 to 1"),
             (|s| s.flags = Flags::RST, "flags . to R"),

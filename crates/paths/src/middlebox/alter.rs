@@ -158,7 +158,7 @@ impl Edit {
                 _ => {}
             }
         }
-        segment.payload = payload.freeze();
+        segment.payload = payload.freeze().into();
         true
     }
 
@@ -229,7 +229,7 @@ mod tests {
                 let segment = |seq: u32, flags, payload: &'static [u8]| {
                     let mut segment =
                         Segment::new(flow(), flags, SubflowSeq::new(ISN) + u64::from(seq), SubflowSeq::new(0));
-                    segment.payload = Bytes::from_static(payload);
+                    segment.payload = Bytes::from_static(payload).into();
                     segment
                 };
                 pass(&mut alter, Direction::Up, segment(0, Flags::SYN, b""));

@@ -134,7 +134,7 @@ mod tests {
         for (direction, expected) in [(Direction::Up, [4, 2, 4]), (Direction::Down, [4, 4, 2])] {
             let flow = FlowKey::new(([10, 0, 0, 1], 1).into(), ([10, 1, 0, 1], 2).into());
             let mut segment = Segment::new(flow, Flags::ACK, SubflowSeq::new(0), SubflowSeq::new(0));
-            segment.payload = bytes::Bytes::from_static(&[0; 10]);
+            segment.payload = bytes::Bytes::from_static(&[0; 10]).into();
             let mut left = VecDeque::new();
             chain.pass(Instant::ZERO, Moving { direction, segment, id: PacketId(7) }, &mut left);
             assert!(left.iter().all(|piece| piece.direction == direction));

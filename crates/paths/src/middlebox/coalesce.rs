@@ -134,7 +134,7 @@ impl Held {
         let mut payload = BytesMut::with_capacity(self.segment.payload.len() + next.payload.len());
         payload.extend_from_slice(&self.segment.payload);
         payload.extend_from_slice(&next.payload);
-        self.segment.payload = payload.freeze();
+        self.segment.payload = payload.freeze().into();
         self.segment.flags = self.segment.flags.with(next.flags);
         (self.segment.ack, self.segment.window) = (next.ack, next.window);
         self.merged = true;

@@ -124,7 +124,7 @@ impl Builder<'_> {
         } else {
             (self.world.data_at(self.at, Side::Peer, seq), 0)
         };
-        segment.payload = pattern(Side::Peer, start, length);
+        segment.payload = pattern(Side::Peer, start, length).into();
         if let Some(field) = self.text.field("payload") {
             if field.value.as_deref() != Some("bad") || length == 0 {
                 return self.refuse(field, "payload=bad changes one byte of the data");

@@ -12,7 +12,7 @@ mod writer;
 
 use crate::error::{EmitError, Layer, ParseError};
 use crate::options::OPTION_SPACE;
-use crate::{Checksum, Flags, FlowKey, Options, Segment};
+use crate::{Checksum, Flags, FlowKey, Options, Payload, Segment};
 use anabranch_units::SubflowSeq;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::ops::Range;
@@ -117,7 +117,7 @@ fn headers(segment: &Segment, payload: usize, checksum: TcpChecksum) -> Result<W
 #[inline]
 pub fn parse(packet: &Bytes, checksums: Checksums) -> Result<Segment, ParseError> {
     let (mut segment, payload) = parse_headers(packet, checksums)?;
-    segment.payload = packet.slice(payload);
+    segment.payload = packet.slice(payload).into();
     Ok(segment)
 }
 
@@ -173,7 +173,7 @@ impl<'a> Outline<'a> {
         if checksums == Checksums::Verify {
             verify(&ip, &packet[..ip.start], &[&packet[ip.start..ip.end]])?;
         }
-        let mut segment = tcp.segment(&ip, Bytes::new());
+        let mut segment = tcp.segment(&ip, Payload::new());
         options::read(tcp.options, false, &mut segment.options);
         Ok((segment, tcp.payload..ip.end))
     }
@@ -182,7 +182,7 @@ impl<'a> Outline<'a> {
 /// Parses a packet whose payload lies apart from its headers, as [`emit_headers`] leaves it. `headers` and `payload`
 /// together must be as long as the headers say.
 #[inline]
-pub fn parse_parts(headers: &[u8], payload: Bytes, checksums: Checksums) -> Result<Segment, ParseError> {
+pub fn parse_parts(headers: &[u8], payload: Payload, checksums: Checksums) -> Result<Segment, ParseError> {
     let ip = ip::read(headers, false)?;
     let have = headers.len() + payload.len();
     if ip.end != have {
@@ -239,7 +239,7 @@ pub fn parse_captured(captured: &Bytes) -> Result<Captured, ParseError> {
         ChecksumStatus::Bad
     };
     let options_cut = tcp.payload > end;
-    let mut segment = tcp.segment(&ip, captured.slice(tcp.payload.min(end)..end));
+    let mut segment = tcp.segment(&ip, captured.slice(tcp.payload.min(end)..end).into());
     options::read(tcp.options, options_cut, &mut segment.options);
     Ok(Captured { segment, payload_length: ip.end - tcp.payload, checksum, options_cut })
 }
@@ -280,7 +280,7 @@ impl Tcp<'_> {
 
     /// The segment without its options, which are read into it: a segment is large, and moving it costs.
     #[inline]
-    fn segment(&self, ip: &ip::Ip, payload: Bytes) -> Segment {
+    fn segment(&self, ip: &ip::Ip, payload: Payload) -> Segment {
         let u16_at = |at: usize| u16::from_be_bytes([self.fixed[at], self.fixed[at + 1]]);
         let seq_at = |at: usize| {
             let field = [self.fixed[at], self.fixed[at + 1], self.fixed[at + 2], self.fixed[at + 3]];

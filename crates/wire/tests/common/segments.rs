@@ -5,7 +5,6 @@ use anabranch_wire::{
     AddAddr, DataSeq, Dss, Ecn, Flags, FlowKey, Foreign, IpHeader, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable,
     MpOption, Options, RemoveAddr, ResetReason, SackBlock, SackBlocks, Segment, Timestamps, UnknownOption,
 };
-use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -32,7 +31,7 @@ pub fn segment(most: usize) -> impl Strategy<Value = Segment> {
             seq: SubflowSeq::new(seq),
             ack: SubflowSeq::new(ack),
             options,
-            payload: Bytes::from(payload),
+            payload: payload.into(),
         }
     })
 }
