@@ -8,8 +8,8 @@
 //! A chunk holds a *fragment*, an arrived payload. At the data level it holds several that lie side by side in one
 //! buffer, as those of a sender in the same process do; on a subflow each leaves as it came, for it has a mapping of
 //! its own. Payloads are sliced, not copied, but for small neighbours, which become one fragment. A chunk begins where
-//! the one before it ends, so it takes 56 bytes. The slab grows by blocks of 64 and shrinks when it is four
-//! times too large.
+//! the one before it ends, so it takes 56 bytes. The slab grows by blocks of 64 and shrinks when it is four times too
+//! large.
 //!
 //! Two bounds keep memory within a small multiple of the payload: bytes, and fragments, whose mean size has a floor.
 //! Where a bound is reached, what is nearest to the bytes that are missing stays: the farthest goes first. RFC 2018 §8

@@ -1,13 +1,10 @@
 //! ADD_ADDR and REMOVE_ADDR (RFC 8684 §3.4).
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::{KEY, Line, Puppet, handshake, reason};
+use crate::common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Event, LocalAddress};
 use anabranch_units::{AddressId, Duration, Nonce, SubflowSeq, add_addr_hmac, join_hmac};
 use anabranch_wire::{AddAddr, Flags, JoinSynAck, MpCapable, MpOption, RemoveAddr, ResetReason, Segment, Timestamps};
-use common::puppet::{KEY, Line, Puppet, handshake, reason};
-use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use std::net::{IpAddr, SocketAddr};
 
 fn client() -> Config {

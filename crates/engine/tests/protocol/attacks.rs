@@ -1,15 +1,12 @@
 //! Attacks that a TCP must withstand: blind attacks (RFC 5961), misbehaving receivers (RFC 5681 §2, optimistic ACK, ACK
 //! division), windows that close and shrink (RFC 9293 §3.8.6), old timestamps (RFC 7323 §5.5).
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::{Line, Puppet, WINDOW, handshake};
+use crate::common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Event};
 use anabranch_units::{Duration, SubflowSeq};
 use anabranch_wire::{DataSeq, Dss, Flags, FlowKey, MpCapable, MpOption, Segment, Timestamps};
 use bytes::Bytes as Payload;
-use common::puppet::{Line, Puppet, WINDOW, handshake};
-use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use std::net::SocketAddr;
 
 fn server() -> Config {
@@ -231,7 +228,7 @@ fn overlaps_do_not_replace_what_is_there() {
 #[test]
 fn data_beyond_the_window_is_refused() {
     let mut small = server();
-    small.receive_buffer = common::buffer(10_000);
+    small.receive_buffer = crate::common::buffer(10_000);
     small.multipath = false;
     let (mut puppet, line) = {
         let mut puppet = Puppet::new(small);

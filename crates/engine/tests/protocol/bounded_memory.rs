@@ -1,11 +1,8 @@
 //! Requirements of a program that runs for months: ports in bounds, no more connections, no memory of old ones.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{CLIENT, PORT, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::Event;
 use anabranch_units::Duration;
-use common::{CLIENT, PORT, Pair, SERVER, client_ip, config, server_ip};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 

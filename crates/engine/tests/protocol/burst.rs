@@ -1,13 +1,10 @@
 //! One mapping over the segments of a burst, so that segmentation offload can make them of one packet.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::{Line, Puppet};
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::Config;
 use anabranch_units::{Bytes, Duration, Seed};
 use anabranch_wire::{Dss, Flags, Map, MpCapable, MpOption, Segment, dss_checksum};
-use common::puppet::{Line, Puppet};
-use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;

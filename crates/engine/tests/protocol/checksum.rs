@@ -1,14 +1,11 @@
 //! DSS checksums (RFC 8684 §3.1 flag A, §3.3.1) and what a wrong one leads to (§3.7).
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::{KEY, Line, Puppet, reason};
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Event, FallbackReason};
 use anabranch_units::{Duration, Seed};
 use anabranch_wire::{DataSeq, Dss, Flags, Map, MpCapable, MpOption, ResetReason, Segment, dss_checksum};
 use bytes::Bytes as Payload;
-use common::puppet::{KEY, Line, Puppet, reason};
-use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 
 fn server() -> Config {
     config([server_ip(0)])
@@ -66,7 +63,7 @@ fn either_side_can_require_checksums() {
         let mut config = config([client_ip(0)]);
         config.checksum = ours;
         let mut puppet = Puppet::new(config);
-        let id = puppet.host.open(puppet.now, client_ip(0), (server_ip(0), common::PORT).into()).unwrap();
+        let id = puppet.host.open(puppet.now, client_ip(0), (server_ip(0), crate::common::PORT).into()).unwrap();
         puppet.id = Some(id);
         puppet.pump();
         assert_eq!(offer(&puppet.out[0]).unwrap().checksum_required, ours);
@@ -153,7 +150,7 @@ fn a_data_fin_may_join_a_mapping_under_way() {
 #[test]
 fn a_mapping_larger_than_the_buffer_gets_through() {
     let mut config = server();
-    config.receive_buffer = common::buffer(5000);
+    config.receive_buffer = crate::common::buffer(5000);
     let (mut puppet, line) = accepted(config);
     let dss = sealed(&puppet, 1, 0, &PATTERN[..40_000], false);
     let mut edge = 5000;

@@ -1,14 +1,11 @@
 //! DATA_FIN, subflow FINs, fast close and resets (RFC 8684 §3.3.3, §3.5, §3.6).
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::{KEY, Line, Puppet, reason};
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Endpoint, Event, FastClose};
 use anabranch_units::{Duration, Key, Seed, SubflowId};
 use anabranch_wire::{DataSeq, Dss, Flags, MpCapable, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
-use common::puppet::{KEY, Line, Puppet, reason};
-use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 
 fn server() -> Config {
     config([server_ip(0)])

@@ -1,14 +1,11 @@
 //! Requirements of RFC 8684 that other tests do not cover. Each names its id in docs/conformance.md.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::{KEY, Line, Puppet, handshake};
+use crate::common::{PATTERN, PORT, client_ip, config, server_ip};
 use anabranch_engine::{Config, Event, FallbackReason};
 use anabranch_units::{AddressId, Dsn, Duration, Key, SubflowId, add_addr_hmac};
 use anabranch_wire::{AddAddr, Dss, Flags, MpCapable, MpOption, RemoveAddr, Segment};
 use bytes::Bytes as Payload;
-use common::puppet::{KEY, Line, Puppet, handshake};
-use common::{PATTERN, PORT, client_ip, config, server_ip};
 use std::net::SocketAddr;
 
 fn server() -> Config {
@@ -175,7 +172,7 @@ fn a_window_without_data_ack_is_the_subflows_alone() {
     // The third ACK's window was the first to count, so it is used up before.
     puppet.write(PATTERN);
     let sent: usize = puppet.take().iter().map(|s| s.payload.len()).sum();
-    let window = u64::from(common::puppet::WINDOW);
+    let window = u64::from(crate::common::puppet::WINDOW);
     assert!(sent > 0 && sent as u64 <= window);
     let mut line = line;
     let mut told = sent as u64;

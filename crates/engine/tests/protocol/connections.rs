@@ -1,12 +1,9 @@
 //! Connections from the first SYN to the last FIN, over a wire that may lose, change and strip.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, buffer, client_ip, config, server_ip};
 use anabranch_engine::{Event, FallbackReason};
 use anabranch_units::{Duration, Key, Seed};
 use anabranch_wire::{DataSeq, Flags, Map, MpOption, Segment};
-use common::{CLIENT, PATTERN, Pair, SERVER, buffer, client_ip, config, server_ip};
 
 const LONG: Duration = Duration::from_secs(120);
 

@@ -1,14 +1,11 @@
 //! Handshakes of which nothing is kept, where a script cannot go: two engines, chance and secrets, tokens that are
 //! taken.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::{Puppet, handshake};
+use crate::common::{CLIENT, PATTERN, PORT, Pair, SERVER, buffer, client_ip, config, server_ip};
 use anabranch_engine::{Config, Endpoint, Event};
 use anabranch_units::{Duration, Entropy, Instant, Seed, SubflowSeq};
 use anabranch_wire::{Flags, FlowKey, MpCapable, MpOption, Segment, Timestamps};
-use common::puppet::{Puppet, handshake};
-use common::{CLIENT, PATTERN, PORT, Pair, SERVER, buffer, client_ip, config, server_ip};
 use std::net::SocketAddr;
 
 /// A server that keeps no handshake.

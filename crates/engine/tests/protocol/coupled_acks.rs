@@ -1,11 +1,8 @@
 //! Coupled ACKs, as mptcp-ns3 has them (`StoreUnOrderedData`): docs/stacks.md.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::Puppet;
+use crate::common::{PATTERN, config, server_ip};
 use anabranch_engine::{Config, Profile};
-use common::puppet::Puppet;
-use common::{PATTERN, config, server_ip};
 
 /// Bytes 110 to 210 of the stream are next on their subflow and wait for 10 to 110: they are neither acknowledged nor
 /// answered, and their repetition is not answered either. What fills the gap is, and acknowledges both.

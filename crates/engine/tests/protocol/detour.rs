@@ -1,13 +1,10 @@
 //! Pure ACKs on the path of another subflow: what moves, what is put back, and what is refused.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::*;
 use anabranch_engine::{Config, ConnectionStats, Endpoint, Switch};
 use anabranch_policy::registry::{ACK_PATHS, Value, find};
 use anabranch_units::{Duration, Seed, SubflowId};
 use anabranch_wire::{Echo, Flags, FlowKey, MpOption, Segment};
-use common::*;
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;

@@ -1,13 +1,10 @@
 //! Unpredictability on a real network: an endpoint with entropy of its driver's.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::Puppet;
+use crate::common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::Endpoint;
 use anabranch_units::{Duration, Entropy, Instant, Seed, SubflowSeq};
 use anabranch_wire::{Flags, MpOption, Segment};
-use common::puppet::Puppet;
-use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 

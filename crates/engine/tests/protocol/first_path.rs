@@ -1,13 +1,10 @@
 //! A first path that dies between the handshake and the first answer (RFC 8684 §3.1, §3.2).
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Event, FallbackReason};
 use anabranch_policy::registry::{FIRST_PATHS, find};
 use anabranch_units::Duration;
 use anabranch_wire::Flags;
-use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;

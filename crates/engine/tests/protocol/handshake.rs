@@ -1,14 +1,11 @@
 //! MP_CAPABLE and MP_JOIN handshakes, good and bad (RFC 8684 §3.1, §3.2).
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::{KEY, Line, Puppet, WINDOW, handshake, reason};
+use crate::common::{PATTERN, PORT, client_ip, config, server_ip};
 use anabranch_engine::{Config, Event, FallbackReason};
 use anabranch_units::{AddressId, Duration, Key, Nonce, SubflowSeq, Token, join_hmac};
 use anabranch_wire::{Flags, FlowKey, JoinAck, JoinSyn, JoinSynAck, MpCapable, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
-use common::puppet::{KEY, Line, Puppet, WINDOW, handshake, reason};
-use common::{PATTERN, PORT, client_ip, config, server_ip};
 use std::net::SocketAddr;
 
 fn server() -> Config {

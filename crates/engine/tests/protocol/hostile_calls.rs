@@ -2,7 +2,6 @@
 //!
 //! With all settings that [`Config::check`] lets through, no call panics, and every invariant holds. Segments travel
 //! between two endpoints or are lost; `hostile_segments.rs` has those that are made up.
-#![allow(clippy::unwrap_used)]
 
 use anabranch_engine::{
     Config, ConnectionId, Endpoint, Event, FastClose, Keepalive, LocalAddress, Policies, Profile, Switch,

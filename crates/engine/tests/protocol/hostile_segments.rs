@@ -1,10 +1,8 @@
 //! Strangers and liars: segments made up, changed, repeated and flooded, into both ends in every state.
 //!
 //! For all input, nothing panics, every invariant holds, memory stays bounded, and the next honest connection works.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Event, Factory, FastClose, Policies};
 use anabranch_policy::registry::{ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, Kind, REINJECTIONS, SCHEDULERS, WINDOWS};
 use anabranch_units::{AddressId, Duration, Key, Nonce, Seed, Stream, SubflowSeq, Token};
@@ -13,7 +11,6 @@ use anabranch_wire::{
     ResetReason, SackBlock, Segment, Timestamps,
 };
 use bytes::Bytes as Payload;
-use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -214,7 +211,7 @@ fn hosts(chance: &mut Stream) -> (Config, Config) {
         host.profile.sack = chance.chance(0.8);
         host.profile.window_scaling = chance.chance(0.8);
         host.multipath = chance.chance(0.9);
-        host.receive_buffer = common::buffer(20_000 + chance.below(100_000));
+        host.receive_buffer = crate::common::buffer(20_000 + chance.below(100_000));
         host.close_timeout = Duration::from_secs(20);
         host.max_half_open = 16;
         host.checksum = chance.chance(0.3);
@@ -225,7 +222,7 @@ fn hosts(chance: &mut Stream) -> (Config, Config) {
     if chance.chance(0.5) {
         for host in [&mut client, &mut server] {
             host.ack_rewrite = chance.chance(0.9);
-            host.initial_receive_buffer = chance.chance(0.3).then_some(common::buffer(1 + chance.below(20_000)));
+            host.initial_receive_buffer = chance.chance(0.3).then_some(crate::common::buffer(1 + chance.below(20_000)));
             host.policies = Policies {
                 scheduler: any(chance, SCHEDULERS),
                 congestion: any(chance, CONGESTION),
@@ -406,7 +403,7 @@ fn a_data_fin_that_nobody_answers_is_given_up() {
 fn a_closed_window_is_probed_on_every_path() {
     for dead in [0, 1] {
         let mut client = config((0..2).map(client_ip));
-        client.receive_buffer = common::buffer(30_000);
+        client.receive_buffer = crate::common::buffer(30_000);
         let mut pair = Pair::with(client, config([server_ip(0)]));
         connected(&mut pair);
         pair.deaf[CLIENT] = true;
@@ -551,7 +548,7 @@ fn a_flood_of_joins_leaves_the_connection_alone() {
 fn plain_tcp_keeps_the_byte_of_a_window_probe() {
     let mut client = config([client_ip(0)]);
     client.multipath = false;
-    client.receive_buffer = common::buffer(30_000);
+    client.receive_buffer = crate::common::buffer(30_000);
     let mut pair = Pair::with(client, config([server_ip(0)]));
     let seen = Seen::default();
     let log = seen.clone();

@@ -1,13 +1,10 @@
 //! Peers that vanish: keepalives, user timeouts, and why a connection is over.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::Puppet;
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Ended, Event, Keepalive};
 use anabranch_units::Duration;
 use anabranch_wire::Segment;
-use common::puppet::Puppet;
-use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

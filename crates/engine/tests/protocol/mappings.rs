@@ -1,13 +1,10 @@
 //! Data sequence mappings: early, late, repeated, missing, contradictory, infinite (RFC 8684 §3.3.1, §3.7).
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::{Puppet, reason};
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Event, FallbackReason};
 use anabranch_units::Duration;
 use anabranch_wire::{DataSeq, Dss, Flags, MpOption, ResetReason};
-use common::puppet::{Puppet, reason};
-use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 
 fn server() -> anabranch_engine::Config {
     config([server_ip(0)])
@@ -119,7 +116,7 @@ fn a_late_mapping_places_what_waited() {
 #[test]
 fn what_waits_for_a_mapping_is_bounded_by_the_window() {
     let mut config = server();
-    config.receive_buffer = common::buffer(20_000);
+    config.receive_buffer = crate::common::buffer(20_000);
     let (mut puppet, line) = Puppet::accepted(config);
     let map = puppet.map(1, 0, 10);
     puppet.data(line, 1, &PATTERN[..10], Some(map));
@@ -192,7 +189,7 @@ fn an_infinite_mapping_beside_another_subflow_is_refused() {
 /// behind them for ever.
 #[test]
 fn what_fell_out_of_a_mapping_at_the_edge_of_the_window_is_taken() {
-    let (mut puppet, line) = Puppet::accepted(Config { receive_buffer: common::buffer(2000), ..server() });
+    let (mut puppet, line) = Puppet::accepted(Config { receive_buffer: crate::common::buffer(2000), ..server() });
     let map = puppet.map(1, 0, 100);
     puppet.data(line, 1, &PATTERN[..100], Some(map));
     let map = puppet.map(101, 100, 2000);

@@ -1,12 +1,9 @@
 //! Memory that an endpoint keeps of a destination from one connection to the next.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Event, FallbackReason};
 use anabranch_units::{Duration, SubflowSeq};
 use anabranch_wire::{Flags, Segment};
-use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;

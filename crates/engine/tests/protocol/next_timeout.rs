@@ -1,5 +1,4 @@
 //! `Endpoint::next_timeout`: as exact as a driver wants it to whom a call for nothing costs something.
-#![allow(clippy::unwrap_used)]
 
 use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
 use anabranch_units::{Duration, Instant, Seed};

@@ -1,13 +1,10 @@
 //! Very many segments out of order: all that a window of any size admits is kept, and the memory that a hostile peer
 //! can make us hold is bounded. Data dropped by our own bounds is no sign that options are lost (RFC 8684 §3.7).
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::{Line, Puppet};
+use crate::common::{PATTERN, config, server_ip};
 use anabranch_engine::{Config, ConnectionStats, Event};
 use anabranch_units::Bytes;
-use common::puppet::{Line, Puppet};
-use common::{PATTERN, config, server_ip};
 
 fn server(buffer: u64) -> Config {
     Config { receive_buffer: Bytes::new(buffer), ..config([server_ip(0)]) }

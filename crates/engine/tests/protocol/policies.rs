@@ -1,15 +1,12 @@
 //! Third-party policies, in combinations that no paper describes: the data still gets through.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::Puppet;
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::Switch;
 use anabranch_policy::receive_window::{Buffers, ReceiveWindow, Usage};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Decision, SubflowView, View};
 use anabranch_units::{Bytes, Duration, Instant};
-use common::puppet::Puppet;
-use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,13 +1,10 @@
 //! The race for the first subflow (RFC 8305 §5), and the memory of paths that orders it.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Ended, Event, FallbackReason, LocalAddress, PathMemory};
 use anabranch_policy::registry::{FIRST_PATHS, Value, find};
 use anabranch_units::{Duration, Instant};
 use anabranch_wire::{Flags, Segment};
-use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;

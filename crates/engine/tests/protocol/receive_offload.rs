@@ -1,14 +1,11 @@
 //! Receive offload hands the endpoint many segments as one, of up to 64 KiB: everything counts as if they had come
 //! alone.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::{Line, Puppet};
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Profile};
 use anabranch_units::{Bytes, Duration, Seed};
 use anabranch_wire::{Dss, Segment, dss_checksum};
-use common::puppet::{Line, Puppet};
-use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::RefCell;
 use std::rc::Rc;
 

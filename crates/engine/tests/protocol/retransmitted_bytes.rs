@@ -1,12 +1,9 @@
 //! Retransmissions on a subflow repeat the bytes sent there (RFC 8684 §3.3.2, §3.3.6, §6), and the properties that stay
 //! the same for as long as a connection lives.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_units::{AddressId, Duration, Instant};
 use anabranch_wire::{FlowKey, MpOption};
-use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;

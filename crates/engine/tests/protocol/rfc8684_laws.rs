@@ -1,12 +1,9 @@
 //! Rules of RFC 8684 for every segment, checked on every segment of transfers over two lossy paths. Each names its id
 //! in docs/conformance.md.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, buffer, client_ip, config, server_ip};
 use anabranch_units::{Dsn, Duration, Key, Seed, SubflowSeq};
 use anabranch_wire::{DataSeq, Flags, FlowKey, MpOption, Segment};
-use common::{CLIENT, PATTERN, Pair, SERVER, buffer, client_ip, config, server_ip};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,13 +1,10 @@
 //! Segments fit the devices and paths that they take.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::puppet::Puppet;
+use crate::common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Endpoint};
 use anabranch_units::{Bytes, Duration, Instant, Seed, SubflowSeq};
 use anabranch_wire::{Flags, FlowKey, Handshake, MpCapable, MpOption, Segment};
-use common::puppet::Puppet;
-use common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;

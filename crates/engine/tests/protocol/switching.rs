@@ -1,13 +1,10 @@
 //! Another policy for one connection, and for a whole endpoint.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{CLIENT, PATTERN, Pair, SERVER};
 use anabranch_engine::{Factory, Switch};
 use anabranch_policy::registry::SCHEDULERS;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_units::Duration;
-use common::{CLIENT, PATTERN, Pair, SERVER};
 use std::sync::Arc;
 
 fn scheduler(name: &str) -> Switch {

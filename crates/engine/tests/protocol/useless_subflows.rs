@@ -1,14 +1,11 @@
 //! Subflows that let joins through and nothing else: how a connection goes on beside them, and ends without others.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Ended, Event, Policies};
 use anabranch_policy::registry::{REINJECTIONS, find};
 use anabranch_units::Duration;
 use anabranch_wire::{Flags, MpOption, Segment};
 use bytes::Bytes as Payload;
-use common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,11 +1,8 @@
 //! Time for which an endpoint waits for a peer that is silent, or says nothing of use.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, buffer, client_ip, config, server_ip};
 use anabranch_engine::{Config, Event, RtoRule};
 use anabranch_units::Duration;
-use common::{CLIENT, PATTERN, Pair, SERVER, buffer, client_ip, config, server_ip};
 use std::cell::Cell;
 use std::rc::Rc;
 
