@@ -112,6 +112,8 @@ class Numbers:
     """Payload bytes sent, repeated ones included [B]."""
     fast_recoveries: int
     """Fast recoveries."""
+    bytes_received: int
+    """Payload bytes received in order [B]."""
     resets_received: int
     """RSTs accepted."""
     reset_reasons_received: dict[str, int]

@@ -1,8 +1,7 @@
 //! Statistics of the engine in a run: its tables, merged over connections, subflows and hosts.
 //!
-//! Transfers of competing TCP do not count. For a connection, the end named in the statistic's description counts; for
-//! a subflow, the sender; the counters of endpoints are those of both hosts. States and momentary levels are not
-//! merged.
+//! Transfers of competing TCP do not count. For a connection and a subflow, the end named in the statistic's
+//! description counts; the counters of endpoints are those of both hosts. States and momentary levels are not merged.
 
 use crate::statistic::Kind;
 use anabranch_engine::statistics::Tables;
@@ -43,7 +42,7 @@ impl Merged {
         let connection = merging(tables.connection);
         // If both tables have a statistic, the connection's is the sum over its subflows.
         let has = |name| connection.iter().any(|it| it.name == name);
-        let is_own = |it: &Statistic<SubflowStats>| it.end == End::Sender && !has(it.name);
+        let is_own = |it: &Statistic<SubflowStats>| !has(it.name);
         let subflow = merging(tables.subflow).into_iter().filter(is_own).collect();
         Merged { subflow, connection, endpoint: merging(tables.endpoint) }
     }
@@ -71,27 +70,30 @@ pub(crate) fn columns(tables: Tables<'_>) -> Vec<Column> {
     columns(&connection).chain(columns(&subflow)).chain(columns(&endpoint)).collect()
 }
 
+/// Returns the columns and values of these statistics, each of the end that its description names.
+fn ends<'a, S>(senders: &'a Tally<'_, S>, receivers: &'a Tally<'_, S>) -> impl Iterator<Item = (String, Value)> + 'a {
+    senders.iter().zip(receivers.iter()).map(|((it, sender), (_, receiver))| match it.end {
+        End::Sender => (it.column(), sender.clone()),
+        End::Receiver => (it.column(), receiver.clone()),
+    })
+}
+
 impl Counted {
     /// Merges the statistics of these connections and the counters of the hosts.
     pub(crate) fn of(tables: Tables<'_>, connections: &[&ConnectionOutcome], hosts: &[Counters]) -> Counted {
         let Merged { connection, subflow, endpoint } = Merged::of(tables);
         let (mut senders, mut receivers) = (Tally::new(&connection), Tally::new(&connection));
-        let (mut subflows, mut endpoints) = (Tally::new(&subflow), Tally::new(&endpoint));
+        let (mut sending, mut receiving) = (Tally::new(&subflow), Tally::new(&subflow));
+        let mut endpoints = Tally::new(&endpoint);
         for connection in connections {
             connection.sender.iter().for_each(|stats| senders.add(stats));
             connection.receiver.iter().for_each(|stats| receivers.add(stats));
-            connection.subflows.iter().for_each(|it| subflows.add(&it.stats));
+            connection.subflows.iter().for_each(|it| sending.add(&it.stats));
+            connection.receiving_subflows.iter().for_each(|it| receiving.add(&it.stats));
         }
         hosts.iter().for_each(|counters| endpoints.add(counters));
 
-        let ends = senders.iter().zip(receivers.iter());
-        let mut all: BTreeMap<String, Value> = ends
-            .map(|((it, sender), (_, receiver))| match it.end {
-                End::Sender => (it.column(), sender.clone()),
-                End::Receiver => (it.column(), receiver.clone()),
-            })
-            .collect();
-        all.extend(subflows.iter().map(|(it, value)| (it.column(), value.clone())));
+        let mut all: BTreeMap<String, Value> = ends(&senders, &receivers).chain(ends(&sending, &receiving)).collect();
         all.extend(endpoints.iter().map(|(it, value)| (it.column(), value.clone())));
         for value in all.values_mut() {
             if let Value::Counts(counts) = value {

@@ -10,7 +10,7 @@ use anabranch_lab::{Keep, Measured, Run};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Origin, Scenario};
 use anabranch_units::count;
-use anabranch_units::statistic::{Kind, Statistic, Unit};
+use anabranch_units::statistic::{Access, Kind, Statistic, Unit};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -79,3 +79,24 @@ fn tables_of_subflows_have_it_if_it_has_a_heading() {
     assert!(lines.next().is_some_and(|line| line.trim_end().ends_with("dummies")), "{table}");
     assert!(lines.any(|line| line.contains("wlan") && line.trim_end().ends_with(&sent)), "{table}");
 }
+
+#[test]
+fn statistics_of_receivers_are_those_of_the_receiving_end_of_a_subflow() {
+    let arrived = Statistic::<SubflowStats>::new("arrived", Kind::Counter, Unit::None, "a dummy", BYTES_RECEIVED);
+    let table = [arrived.of_receiver().headed("arrived")];
+    let (header, run) = played();
+    let connection = &run.outcome.connections[0];
+
+    let received: Vec<u64> = connection.receiving_subflows.iter().map(|it| it.stats.bytes_received).collect();
+    assert_eq!(received.iter().sum::<u64>(), run.measured.counted.count("bytes_received"));
+    assert!(received.iter().sum::<u64>() >= 100_000, "{received:?}");
+    let table = subflows_by(&table, &header, connection).to_string();
+    for subflow in &connection.subflows {
+        let other = connection.receiving_end(subflow).expect("both ends know of it");
+        assert_eq!(other.path, subflow.path);
+        let line = table.lines().find(|line| line.contains(&header.paths[subflow.path])).expect("it has a line");
+        assert!(line.trim_end().ends_with(&format!(" {}", other.stats.bytes_received)), "{table}");
+    }
+}
+
+const BYTES_RECEIVED: Access<SubflowStats> = count!(counts.bytes_received);

@@ -11,7 +11,7 @@ use anabranch_lab::stats::Estimate;
 use anabranch_lab::{MiddleboxCounts, Run};
 use anabranch_scenario::file::MeasureName;
 use anabranch_sim::{ConnectionOutcome, Outcome};
-use anabranch_units::statistic::{Kind, Statistic, Tally, Unit, Value};
+use anabranch_units::statistic::{End, Kind, Statistic, Tally, Unit, Value};
 
 type Subflow = Statistic<SubflowStats>;
 
@@ -97,11 +97,17 @@ fn others(header: &Header, connections: &[ConnectionOutcome]) -> String {
     let total = subflows().map(|subflow| subflow.stats.bytes_first_sent).sum::<u64>().max(1);
     for (path, name) in header.paths.iter().enumerate() {
         let here = || subflows().filter(|subflow| subflow.path == path).map(|subflow| &subflow.stats);
-        let mut all = Tally::new(&counters);
-        here().for_each(|stats| all.add(stats));
+        let (mut sending, mut receiving) = (Tally::new(&counters), Tally::new(&counters));
+        here().for_each(|stats| sending.add(stats));
+        let received = connections.iter().flat_map(|connection| &connection.receiving_subflows);
+        received.filter(|subflow| subflow.path == path).for_each(|subflow| receiving.add(&subflow.stats));
         let share = here().map(|stats| stats.bytes_first_sent).sum::<u64>() as f64 / total as f64;
         let row = [name.clone(), here().count().to_string(), percent(share)];
-        table.row(row.into_iter().chain(all.iter().map(|(it, value)| shown(it, value))));
+        let values = sending.iter().zip(receiving.iter()).map(|((it, sent), (_, received))| match it.end {
+            End::Sender => shown(it, sent),
+            End::Receiver => shown(it, received),
+        });
+        table.row(row.into_iter().chain(values));
     }
     let count = connections.len();
     format!("and {count} more connections, of which {multipath} speak MPTCP and {fallen} fell back:\n{table}\n")
@@ -165,7 +171,7 @@ fn about(connection: &ConnectionOutcome) -> String {
     text
 }
 
-/// The statistics of each subflow that have a heading.
+/// The statistics of each subflow that have a heading, each of the end that it is about.
 pub(crate) fn subflows(header: &Header, connection: &ConnectionOutcome) -> Table {
     subflows_by(SUBFLOW, header, connection)
 }
@@ -180,7 +186,12 @@ pub(crate) fn subflows_by(statistics: &[Subflow], header: &Header, connection: &
         let path = header.paths.get(subflow.path).map_or("?", String::as_str);
         let path = if stats.backup { format!("{path} (backup)") } else { path.to_owned() };
         let row = [path, percent(stats.bytes_first_sent as f64 / total as f64)];
-        table.row(row.into_iter().chain(statistics.iter().map(|it| shown(it, &it.value(stats)))));
+        let receiving = connection.receiving_end(subflow).map(|it| &it.stats);
+        let value = |it: &Subflow| match it.end {
+            End::Sender => shown(it, &it.value(stats)),
+            End::Receiver => receiving.map_or(String::new(), |stats| shown(it, &it.value(stats))),
+        };
+        table.row(row.into_iter().chain(statistics.iter().map(value)));
     }
     table
 }

@@ -11,9 +11,12 @@ pub(crate) fn since(mut now: ConnectionOutcome, before: &ConnectionOutcome) -> C
             CONNECTION.iter().for_each(|statistic| statistic.subtract(stats, before));
         }
     }
-    for subflow in &mut now.subflows {
-        if let Some(before) = before.subflows.iter().find(|it| it.stats.id == subflow.stats.id) {
-            SUBFLOW.iter().for_each(|statistic| statistic.subtract(&mut subflow.stats, &before.stats));
+    let ends = [(&mut now.subflows, &before.subflows), (&mut now.receiving_subflows, &before.receiving_subflows)];
+    for (subflows, before) in ends {
+        for subflow in subflows {
+            if let Some(before) = before.iter().find(|it| it.stats.id == subflow.stats.id) {
+                SUBFLOW.iter().for_each(|statistic| statistic.subtract(&mut subflow.stats, &before.stats));
+            }
         }
     }
     now

@@ -92,9 +92,23 @@ pub struct ConnectionOutcome {
     pub receiver: Option<ConnectionStats>,
     /// Subflows of the host that sends the data, in the order of their ids.
     pub subflows: Vec<SubflowOutcome>,
+    /// Subflows of the host that receives the data, in the order of their ids.
+    pub receiving_subflows: Vec<SubflowOutcome>,
 }
 
-/// One subflow as the sender of data sees it.
+impl ConnectionOutcome {
+    /// Returns the receiving end of a sender's subflow: the one between the same addresses, or, where a middlebox
+    /// changes these, the only one of its path. `None` if the receiver never learned of it.
+    pub fn receiving_end(&self, sending: &SubflowOutcome) -> Option<&SubflowOutcome> {
+        let is_same =
+            |it: &&SubflowOutcome| (it.stats.local, it.stats.remote) == (sending.stats.remote, sending.stats.local);
+        let mut on_path = self.receiving_subflows.iter().filter(|it| it.path == sending.path);
+        let only = || on_path.next().filter(|_| on_path.next().is_none());
+        self.receiving_subflows.iter().find(is_same).or_else(only)
+    }
+}
+
+/// One end of a subflow.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SubflowOutcome {

@@ -197,10 +197,13 @@ impl Stage<'_> {
         let stats = |side: usize| ids[side].and_then(|id| self.hosts[ends[side]].endpoint.connection_stats(id));
         let side = sender(*direction);
         let (sender, receiver) = (stats(side), stats(1 - side));
-        let subflows = ids[side].map_or(Vec::new(), |id| self.hosts[ends[side]].endpoint.subflow_stats(id));
         let with_path = |stats: anabranch_engine::SubflowStats| SubflowOutcome {
             path: self.path_in_spec(self.path_between(stats.local.ip(), stats.remote.ip())),
             stats,
+        };
+        let subflows = |side: usize| {
+            let all = ids[side].map_or(Vec::new(), |id| self.hosts[ends[side]].endpoint.subflow_stats(id));
+            all.into_iter().map(with_path).collect()
         };
         let outcome = ConnectionOutcome {
             client: self.hosts[ends[0]].place.client,
@@ -209,7 +212,8 @@ impl Stage<'_> {
             multipath: multipath[0] && !fell_back,
             sender,
             receiver,
-            subflows: subflows.into_iter().map(with_path).collect(),
+            subflows: subflows(side),
+            receiving_subflows: subflows(1 - side),
         };
         match baseline {
             None => outcome,
