@@ -56,7 +56,7 @@ pub enum Command {
     Calibrate(crate::calibrate::CalibrateArgs),
     /// Run a program behind a scenario's paths, in real time.
     Testbed(crate::testbed::TestbedArgs),
-    /// Load Anabranch's congestion controls into the stock Linux kernel.
+    /// Extend the MPTCP of the stock Linux kernel: congestion controls, ACK paths, a watch of its decisions.
     Kernel(crate::kernel::KernelArgs),
     /// Serve files and test data over MPTCP, from an engine on a TUN device.
     Serve(crate::serve::ServeArgs),
