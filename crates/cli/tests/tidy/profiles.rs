@@ -15,8 +15,13 @@ fn unoptimised(manifest: &toml::Table, profile: &str) -> Vec<String> {
 #[test]
 fn measurements_and_packages_are_optimised_in_full() {
     let manifest: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
-    assert_eq!(manifest["profile"]["dist"]["inherits"].as_str(), Some("bench"));
-    assert!(manifest["profile"]["dist"].get("package").is_none(), "the levels of `bench` are those of `dist`");
+    let dist = &manifest["profile"]["dist"];
+    assert_eq!(dist["inherits"].as_str(), Some("bench"));
+    let packages = dist["package"].as_table().unwrap();
+    assert!(packages.values().all(|it| it.get("opt-level").is_none()), "the levels of `bench` are those of `dist`");
+    // The profile's own `strip` does not reach a package that has a level of its own.
+    let strip = packages.get("anabranch-cli").and_then(|it| it.get("strip")?.as_bool());
+    assert_eq!(strip, Some(true), "[profile.dist.package.anabranch-cli] lacks `strip = true`");
     let left = unoptimised(&manifest, "bench");
     assert!(left.is_empty(), "[profile.bench.package] lacks `opt-level = 3` of {left:?}");
     assert!(!unoptimised(&manifest, "release").is_empty(), "nothing is left out of `release`");
