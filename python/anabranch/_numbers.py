@@ -113,7 +113,7 @@ class Numbers:
     fast_recoveries: int
     """Fast recoveries."""
     bytes_received: int
-    """Payload bytes received in order [B]."""
+    """Payload bytes received in order on their subflow [B]."""
     resets_received: int
     """RSTs accepted."""
     reset_reasons_received: dict[str, int]

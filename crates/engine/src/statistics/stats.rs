@@ -300,8 +300,8 @@ statistics! {
             "reinjected", Counter, Bytes, "bytes carried that had left on another subflow before", headed("reinjected")
         )]
         pub reinjected: u64,
-        /// Payload bytes received in order.
-        #[statistic("bytes-received", Counter, Bytes, "payload bytes received in order", of_receiver)]
+        /// Payload bytes received in order on their subflow.
+        #[statistic("bytes-received", Counter, Bytes, "payload bytes received in order on their subflow", of_receiver)]
         pub bytes_received: u64,
     }
 }
