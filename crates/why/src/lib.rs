@@ -6,7 +6,7 @@
 //! - [`Judge`] watches a run of the simulator and gives each moment to one limit; `attribution.rs` has the order of
 //!   precedence.
 //! - [`Follower`] finds them in what the stock kernel tells of its sockets.
-//! - [`CaptureInquiry`] finds the same limits in captures of anybody's hosts.
+//! - [`CaptureInquiry`] finds the same limits in captures of anybody's hosts, and makes a [`Twin`]: a scenario.
 //! - [`Alternatives`] are runs with one thing changed; [`Inquiry`] makes them and sums up in [`Answer`].
 #![forbid(unsafe_code)]
 
@@ -26,8 +26,8 @@ pub use anabranch_wire::Flags;
 pub use answer::{Answer, IdlePath, Interval, Measure, PathTime, Reason, Share, Transfer, Tried};
 pub use bands::{Band, Bands, Cause};
 pub use capture::{
-    CaptureAnswer, CaptureInquiry, Confidence, Fault, FaultKind, Flight, Heard, JudgedConnection, JudgedDirection,
-    OtherConnection, PathAbout, PathMeasured, Sent, Trace, TracedFlow,
+    CaptureAnswer, CaptureInquiry, Confidence, Estimate, Fault, FaultKind, Flight, Heard, JudgedConnection,
+    JudgedDirection, OtherConnection, PathAbout, PathMeasured, Sent, Trace, TracedFlow, Twin, TwinError,
 };
 pub use inquiry::{Inquiry, InquiryError};
 pub use judge::{Judge, Judged};

@@ -2,12 +2,14 @@
 //! is true of each.
 #![allow(clippy::unwrap_used)]
 
-use anabranch_capture::Reader;
+mod common;
+
 use anabranch_lab::timeline::Copied;
 use anabranch_lab::{Keep, run};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Origin, Scenario};
 use anabranch_why::{CaptureAnswer, CaptureInquiry, Confidence, FaultKind, JudgedConnection, Limit};
+use common::{Record, pcap, records};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,32 +45,14 @@ impl Captured {
     }
 
     /// Records of a host's file: nanoseconds, bytes.
-    fn records(&self, host: &str) -> Vec<(u64, Vec<u8>)> {
-        let mut reader = Reader::open(&self.file(host)).unwrap();
-        let mut records = Vec::new();
-        while let Some(record) = reader.next_record().unwrap() {
-            records.push((record.at.unwrap().as_nanos(), record.bytes.to_vec()));
-        }
-        records
+    fn records(&self, host: &str) -> Vec<Record> {
+        records(&self.file(host))
     }
 }
 
 /// Asks about a pcap file of these records, of which at most `snap` bytes were captured.
-fn ask_of(test: &str, records: &[(u64, Vec<u8>)], snap: usize) -> CaptureAnswer {
+fn ask_of(test: &str, records: &[Record], snap: usize) -> CaptureAnswer {
     CaptureInquiry::read(&[written(test, &pcap(records, snap))]).answer(None)
-}
-
-/// A pcap file of these records.
-fn pcap(records: &[(u64, Vec<u8>)], snap: usize) -> Vec<u8> {
-    let word = u32::to_le_bytes;
-    let mut file = [word(0xa1b2_3c4d), word(0x0004_0002), word(0), word(0), word(65_535), word(101)].concat();
-    for (at, bytes) in records {
-        let kept = &bytes[..bytes.len().min(snap)];
-        let (seconds, nanos) = (at / 1_000_000_000, at % 1_000_000_000);
-        file.extend([seconds as u32, nanos as u32, kept.len() as u32, bytes.len() as u32].map(word).concat());
-        file.extend(kept);
-    }
-    file
 }
 
 fn ask_bytes(test: &str, bytes: &[u8]) -> CaptureAnswer {

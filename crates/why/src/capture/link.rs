@@ -23,6 +23,8 @@ pub(crate) struct Link {
     pub busy: Vec<(u64, u64)>,
     /// Rate \[bit/s\]; 0 if nothing tells.
     pub rate: f64,
+    /// Delay that chance adds to nine of ten packets at most; 0 if a queue explains all \[ns\].
+    pub jitter: u64,
 }
 
 /// A packet that arrived: time at which it left, delay, bits on the wire.
@@ -47,9 +49,10 @@ impl Link {
         carried.sort_by_key(|it| it.sent);
         let Some(shortest) = carried.iter().map(|it| it.delay).min() else { return Link::default() };
         let lowest = lowest_rate(&carried, shortest);
-        let mut link = Link { busy: Vec::new(), rate: lowest };
+        let mut link = Link { rate: lowest, ..Link::default() };
         let mut last = 0;
-        if jitters(&carried, lowest, shortest) {
+        if let Some(jitter) = jitter(&carried, lowest, shortest) {
+            link.jitter = jitter;
             for it in &carried {
                 last = it.sent.max(last) + time(it.bits, lowest);
                 link.sends(it.sent, last);
@@ -107,9 +110,9 @@ fn lowest_rate(carried: &[Carried], shortest: u64) -> f64 {
     high
 }
 
-/// True if delays vary from packet to packet where no queue explains it: what is left of them when the link is played
-/// through at this rate is not like that of the packet before.
-fn jitters(carried: &[Carried], rate: f64, shortest: u64) -> bool {
+/// Returns the delay that nine of ten packets stay below where delays vary and no queue explains it: what is left of
+/// them when the link is played through at this rate is not like that of the packet before.
+fn jitter(carried: &[Carried], rate: f64, shortest: u64) -> Option<u64> {
     let mut rest: Vec<(u64, f64)> = Vec::new();
     let mut last = 0;
     for it in carried {
@@ -120,14 +123,14 @@ fn jitters(carried: &[Carried], rate: f64, shortest: u64) -> bool {
         }
     }
     if rest.len() < 8 {
-        return false;
+        return None;
     }
     let mut sorted: Vec<f64> = rest.iter().map(|(_, rest)| *rest).collect();
     sorted.sort_by(f64::total_cmp);
     let spread = sorted[sorted.len() * 9 / 10];
     // Chance adds less than the way itself takes; a queue may add many times that.
     if spread < 2.0 * TOLERANCE as f64 || spread > shortest as f64 {
-        return false;
+        return None;
     }
     // Packets do not overtake each other on most links, so one that is late holds up those right behind it: neighbours
     // are taken as far apart as delays vary.
@@ -143,11 +146,12 @@ fn jitters(carried: &[Carried], rate: f64, shortest: u64) -> bool {
             _ => {}
         }
     }
-    match correlation(&pairs) {
+    let by_chance = match correlation(&pairs) {
         Some(correlation) => correlation < QUEUE,
         // Packets far apart that are late: half of them late tells of chance rather than of a queue.
         None => sorted[sorted.len() / 2] > spread / 4.0,
-    }
+    };
+    by_chance.then_some(spread as u64)
 }
 
 fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {

@@ -18,6 +18,7 @@ mod picture;
 mod sender;
 mod stream;
 mod trace;
+mod twin;
 mod verdict;
 mod words;
 
@@ -26,9 +27,10 @@ pub use answer::{
     PathMeasured,
 };
 pub use trace::{Flight, Heard, Sent, Trace, TracedFlow};
+pub use twin::{Estimate, Twin, TwinError};
 
 use crate::{Band, Bands, Interval, Limit, PathTime, Share};
-use anabranch_inspect::{Limits, Offer, Watched, inspect_bytes, inspect_watched};
+use anabranch_inspect::{FileReport, Limits, Offer, Watched, inspect_bytes, inspect_watched};
 use choice::{Candidate, candidates};
 use faults::Group;
 use log::{FlowLog, Log};
@@ -83,6 +85,11 @@ impl CaptureInquiry {
     /// Returns the number of connections that can be asked for.
     pub fn connections(&self) -> usize {
         self.candidates.len()
+    }
+
+    /// Returns the files, in the order in which they were named.
+    pub fn files(&self) -> &[FileReport] {
+        &self.watched.report.files
     }
 
     /// Returns true if a file is a capture.

@@ -573,3 +573,21 @@ fn number(picture: &mut FlowPicture, begins: DataBegins) {
         }
     }
 }
+
+/// A data packet, for tests.
+#[cfg(test)]
+pub(crate) fn tests_packet(sent: u64, arrived: u64, length: i64) -> Packet {
+    Packet {
+        sent,
+        arrived,
+        seq: 1,
+        length,
+        ack: UNKNOWN,
+        dsn: UNKNOWN,
+        data_ack: UNKNOWN,
+        window: 0,
+        sack: None,
+        flags: 0,
+        numbers: [0; 2],
+    }
+}

@@ -114,9 +114,8 @@ pub(crate) fn reaction(flows: &[FlowPicture]) -> u64 {
     (rtt / 8).clamp(250_000, 1_000_000)
 }
 
-/// Judges what `side` sent; `keeps` says that what is in flight is wanted as well.
-pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic>, keeps: bool) -> Option<Verdict> {
-    let paths = traffic.len();
+/// Puts together what `side` sent, on each subflow and in all.
+pub(crate) fn stream(flows: &[FlowPicture], side: usize) -> (Vec<Timeline>, Stream) {
     let reaction = reaction(flows);
     let timelines = Timeline::of_all(flows, side, reaction);
     let opened = flows.iter().filter_map(|flow| established_at(flow, side)).min();
@@ -124,6 +123,13 @@ pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic
     let seen = |flow: &FlowPicture| if side == 0 { flow.seen.own } else { flow.seen.other };
     let rough = if flows.iter().all(seen) { reaction } else { ROUGH.max(4 * reaction) };
     let stream = Stream::of(flows, side, &timelines, opened.unwrap_or(0), rough);
+    (timelines, stream)
+}
+
+/// Judges what `side` sent; `keeps` says that what is in flight is wanted as well.
+pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic>, keeps: bool) -> Option<Verdict> {
+    let paths = traffic.len();
+    let (timelines, stream) = stream(flows, side);
     (!stream.fresh.is_empty()).then_some(())?;
     let events = events(flows, &traffic);
     let begin = events.first()?.0;
