@@ -15,6 +15,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
   anabranch compare my.toml --schedulers min-rtt,late --report my.html
   anabranch run path-failure --pcap captures          one run, for Wireshark
   anabranch why wlan-lte                              where the time goes, and which change would help
+  anabranch twin capture.pcapng -o mine.toml          the network of a capture, as a scenario
   anabranch list schedulers late                      its algorithm, and where it differs from the paper
   anabranch study late/fig10                          a figure of a paper, with a verdict on each statement
   anabranch testbed wlan-lte --server 'mptcpize run iperf3 -s' -- mptcpize run iperf3 -c server
@@ -38,6 +39,8 @@ pub enum Command {
     Compare(crate::compare::CompareArgs),
     /// Explain the time that a scenario's or capture's transfers take, and which change would help.
     Why(crate::why::WhyArgs),
+    /// Make a scenario of a capture, to ask what other policies would have given on its network.
+    Twin(crate::twin::TwinArgs),
     /// Open the laboratory: lessons, scenarios to edit and run, and the judge of captures, in the browser.
     Lab(crate::lab::LabArgs),
     /// Rank schedulers over drawn conditions, or search for those in which one loses most.

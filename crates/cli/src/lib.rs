@@ -42,6 +42,7 @@ mod setting_options;
 mod study;
 mod sweep;
 mod testbed;
+mod twin;
 mod why;
 mod wire_device;
 mod wire_options;
@@ -101,6 +102,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Compare(args) if args.all => compare::pairwise(catalogue, &args),
         Command::Compare(args) => compare::compare(catalogue, &args),
         Command::Why(args) => why::why(catalogue, &args),
+        Command::Twin(args) => twin::twin(catalogue, &args),
         Command::Rank(args) => rank::rank(catalogue, &args),
         Command::Sweep(args) => sweep::sweep(catalogue, &args),
         Command::Study(args) => study::study(catalogue, &args),

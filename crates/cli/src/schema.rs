@@ -33,7 +33,7 @@ pub struct SchemaArgs {
 type Made = fn(&Format) -> Value;
 
 /// The formats, each with the type that is printed, or those of the first and the other lines.
-static SCHEMAS: [(&Format, Made); 28] = [
+static SCHEMAS: [(&Format, Made); 29] = [
     (&format::RUNS, runs),
     (&format::COMPARISON, comparison),
     (&format::PAIRWISE, document::<Standings>),
@@ -47,6 +47,7 @@ static SCHEMAS: [(&Format, Made); 28] = [
     (&format::STUDY_LIST, built::<study::StudyList<'_>>),
     (&format::WHY, built::<anabranch_why::Answer>),
     (&format::WHY_CAPTURE, built::<anabranch_why::CaptureAnswer>),
+    (&format::TWIN, built::<anabranch_why::Twin>),
     (&format::INSPECTION, built::<anabranch_inspect::Report>),
     (&format::LIST, built::<list::List<'_>>),
     (&format::SCRIPTS, built::<script::Scripts>),

@@ -19,7 +19,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Commands that print a document, with its format.
-const PRINTED: [(&str, &[&str]); 27] = [
+const PRINTED: [(&str, &[&str]); 29] = [
     ("runs", &["run", "small.toml", "--repeat", "2", "--json"]),
     ("runs", &["run", "page.toml", "--json"]),
     ("runs", &["run", "small.toml", "--set", "path.b.middlebox=[{kind=\"strip\"}]", "--json"]),
@@ -52,6 +52,8 @@ const PRINTED: [(&str, &[&str]); 27] = [
     ("study-list", &["study", "--list", "--json"]),
     ("why-capture", &["why", "captures/client.pcapng", "captures/server.pcapng", "--json"]),
     ("why-capture", &["why", "plain/client.pcapng", "--json"]),
+    ("twin", &["twin", "captures/client.pcapng", "captures/server.pcapng", "--json"]),
+    ("twin", &["twin", "plain/server.pcapng", "--json"]),
     ("why", &["why", "small.toml", "--repeat", "2", "--schedulers", "ecf", "--congestion", "cubic", "--json"]),
     ("kernel-features", &["kernel", "list", "--json"]),
     ("kernel-status", &["kernel", "status", "--json"]),

@@ -21,7 +21,7 @@ pub struct Format {
 }
 
 /// All formats of documents, in the order of the commands in `--help`.
-pub static FORMATS: [&Format; 22] = [
+pub static FORMATS: [&Format; 23] = [
     &RUNS,
     &COMPARISON,
     &PAIRWISE,
@@ -35,6 +35,7 @@ pub static FORMATS: [&Format; 22] = [
     &STUDY_LIST,
     &WHY,
     &WHY_CAPTURE,
+    &TWIN,
     &INSPECTION,
     &LIST,
     &SCRIPTS,
@@ -85,6 +86,8 @@ pub static WHY: Format = format("why", 1, "`why --json`", "the time of transfers
 /// Limits of transfers in captures.
 pub static WHY_CAPTURE: Format =
     format("why-capture", 1, "`why CAPTURE --json`", "the time of a capture's transfers by limit, and faults");
+/// Twins of captured connections.
+pub static TWIN: Format = format("twin", 1, "`twin --json`", "a scenario estimated from a capture, value by value");
 /// Analysis of captures.
 pub static INSPECTION: Format = format("inspection", 1, "`inspect --json`", "what happened in captures");
 /// Entries of a list.
