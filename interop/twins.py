@@ -3,7 +3,7 @@
 (`anabranch testbed --pcap`), and keeps captures, scenario and completion time.
 
     interop/twins.py target/debug/anabranch DIRECTORY [--count 50] [--seed 1]
-    TWINS_KERNEL=DIRECTORY cargo test --locked --test twins -- --ignored --nocapture kernels
+    TWINS_KERNEL=DIRECTORY cargo test --locked --test twins -- kernels --nocapture
 
 The test makes a twin of each, runs it, and compares completion times; TWINS_AT=server takes the sender's capture alone.
 Captures that are there are not made again. Root, or a user who may make namespaces.

@@ -1,5 +1,6 @@
 //! `anabranch inspect`.
 
+use crate::captures;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_inspect::Limits;
@@ -31,26 +32,19 @@ pub struct InspectArgs {
 /// Analyses captures and prints what happened in them.
 pub fn inspect(args: &InspectArgs) -> Result<(), Failure> {
     let mut report = anabranch_inspect::inspect(&args.files, Limits::default());
-    let refused: Vec<String> = (report.files.iter().filter(|file| !file.is_capture))
-        .map(|file| format!("{}: {}", file.name, file.error.as_deref().unwrap_or("cannot be read")))
-        .collect();
-    let refused = || Failure::Refused(miette::miette!("{}", refused.join("\n")));
+    let files = captures::check_files(&report.files);
     if report.files.iter().all(|file| !file.is_capture) {
-        return Err(refused());
+        return files;
     }
+    captures::check_number(args.connection, report.connections.len(), "MPTCP connection")?;
     if let Some(wanted) = args.connection {
-        let count = report.connections.len();
         report.connections.retain(|connection| connection.number == wanted);
         report.plain_tcp.clear();
-        if report.connections.is_empty() {
-            let there = if count == 0 { "there are none".to_owned() } else { format!("there are 1 to {count}") };
-            return Err(Failure::Refused(miette::miette!("no MPTCP connection {wanted}: {there}")));
-        }
     }
     if args.json {
         output::print(&output::json(&INSPECTION, &report)?)?;
     } else {
         output::print(&anabranch_report::inspection(&report))?;
     }
-    if report.files.iter().any(|file| !file.is_capture) { Err(refused()) } else { Ok(()) }
+    files
 }

@@ -18,6 +18,7 @@
 
 mod args;
 mod calibrate;
+mod captures;
 mod compare;
 mod completion;
 mod documentation;

@@ -1,5 +1,6 @@
 //! `anabranch twin`: from a capture to a scenario of the network that it was taken on.
 
+use crate::captures;
 use crate::failure::Failure;
 use crate::output;
 use crate::result_file::ResultFile;
@@ -42,12 +43,7 @@ pub struct TwinArgs {
 pub fn twin(catalogue: &Arc<Catalogue>, args: &TwinArgs) -> Result<(), Failure> {
     let inquiry = CaptureInquiry::read(&args.captures);
     let files = inquiry.files();
-    let refused: Vec<String> = (files.iter().filter(|file| !file.is_capture))
-        .map(|file| format!("{}: {}", file.name, file.error.as_deref().unwrap_or("cannot be read")))
-        .collect();
-    if !refused.is_empty() {
-        return Err(Failure::Refused(miette::miette!("{}", refused.join("\n"))));
-    }
+    captures::check_files(files)?;
     let twin = inquiry.twin(args.connection).map_err(|error| Failure::Refused(miette::miette!("{error}")))?;
     // What is written has to be a scenario, whatever was captured.
     let none = |_: &str, _| Err(std::io::ErrorKind::NotFound.into());

@@ -3,6 +3,7 @@
 
 mod follow;
 
+use crate::captures;
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
@@ -148,17 +149,8 @@ fn of_capture(files: &[String], args: &WhyArgs) -> Result<(), Failure> {
     }
     let paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
     let inquiry = CaptureInquiry::read(&paths);
-    let count = inquiry.connections();
-    if let Some(wanted) = args.connection
-        && !(1..=count).contains(&wanted)
-    {
-        let there = if count == 0 { "there are none".to_owned() } else { format!("there are 1 to {count}") };
-        return Err(Failure::Refused(miette::miette!("no connection {wanted}: {there}")));
-    }
+    captures::check_number(args.connection, inquiry.connections(), "connection")?;
     let answer = inquiry.answer(args.connection);
-    let refused: Vec<String> = (answer.files.iter().filter(|file| !file.is_capture))
-        .map(|file| format!("{}: {}", file.name, file.error.as_deref().unwrap_or("cannot be read")))
-        .collect();
     if inquiry.is_capture() {
         let is_drawn = args.report.is_some() || args.xpl.is_some();
         let traces = if is_drawn { inquiry.traces(args.connection) } else { Vec::new() };
@@ -174,10 +166,7 @@ fn of_capture(files: &[String], args: &WhyArgs) -> Result<(), Failure> {
             false => output::print(&anabranch_report::why_capture(&answer, output::width().min(80)))?,
         }
     }
-    match refused.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::Refused(miette::miette!("{}", refused.join("\n")))),
-    }
+    captures::check_files(inquiry.files())
 }
 
 /// Runs the scenario and its counterfactuals, and prints the answer.

@@ -11,9 +11,9 @@
 //! the one before it ends, so it takes 56 bytes. The slab grows by blocks of 64 and shrinks when it is four times too
 //! large.
 //!
-//! Two bounds keep memory within a small multiple of the payload: bytes, and fragments, whose mean size has a floor.
-//! Where a bound is reached, what is nearest to the bytes that are missing stays: the farthest goes first. RFC 2018 §8
-//! lets a receiver discard what it has reported.
+//! Two bounds keep memory within a small multiple of the payload: bytes, and fragments, whose mean size has a floor. At
+//! a bound the bytes farthest from the missing ones are dropped first. RFC 2018 §8 lets a receiver discard what it has
+//! reported.
 
 mod slab;
 
@@ -175,7 +175,7 @@ impl Reassembly {
             }
             let index = run.head as usize;
             let chunk = &mut self.slab[index];
-            let payload = std::mem::take(&mut chunk.payload);
+            let mut payload = std::mem::take(&mut chunk.payload);
             let start = run.start;
             let end = start + payload.len() as u64;
             let follower = std::mem::replace(&mut chunk.next, self.free);
@@ -191,7 +191,6 @@ impl Reassembly {
                 first.head = follower;
             }
             if end > next {
-                let mut payload = payload;
                 payload.advance((next - start) as usize);
                 return Some((next, payload));
             }

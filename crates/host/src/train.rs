@@ -251,6 +251,21 @@ mod tests {
         assert_eq!(whole, Ok(expected));
     }
 
+    /// Payloads that lie side by side in one buffer are one slice for the device, and the packet is the same.
+    #[test]
+    fn neighbours_in_one_buffer_are_one_piece() {
+        let buffer = Payload::from((0..4000).map(|at| (at / 7) as u8).collect::<Vec<_>>());
+        let (mut train, mut device) = (Train::new(), recorder(true));
+        let of = |n: usize| Segment { payload: buffer.slice(1000 * n..1000 * (n + 1)), ..segment(n as u64) };
+        train.start(Box::new(of(0)));
+        assert!((1..4).all(|n| train.push(Box::new(of(n))).is_none()));
+        assert_eq!((train.pieces.len(), train.segments()), (1, 4));
+        assert_eq!(train.send(&mut device).ok(), Some(Some(20 + 32 + 4000)));
+        let (header, packet) = device.frames.remove(0);
+        assert_eq!(header, VirtioHeader::tcp(true, 20, 52, Some(1000)));
+        assert!(packet[52..] == buffer[..] && train.segments() == 0);
+    }
+
     #[test]
     fn a_fin_behind_the_last_data_needs_no_packet_of_its_own() {
         let fin = |n: u64| Segment { flags: Flags::ACK.with(Flags::FIN), payload: Payload::new(), ..segment(n) };

@@ -7,7 +7,7 @@ use crate::statistic::Kind;
 use anabranch_engine::statistics::Tables;
 use anabranch_engine::{ConnectionStats, Counters, SubflowStats};
 use anabranch_sim::ConnectionOutcome;
-use anabranch_units::statistic::{self, End, Statistic, Tally, Value};
+use anabranch_units::statistic::{self, Statistic, Tally, Value};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
@@ -72,10 +72,8 @@ pub(crate) fn columns(tables: Tables<'_>) -> Vec<Column> {
 
 /// Returns the columns and values of these statistics, each of the end that its description names.
 fn ends<'a, S>(senders: &'a Tally<'_, S>, receivers: &'a Tally<'_, S>) -> impl Iterator<Item = (String, Value)> + 'a {
-    senders.iter().zip(receivers.iter()).map(|((it, sender), (_, receiver))| match it.end {
-        End::Sender => (it.column(), sender.clone()),
-        End::Receiver => (it.column(), receiver.clone()),
-    })
+    let both = senders.iter().zip(receivers.iter());
+    both.map(|((it, sender), (_, receiver))| (it.column(), it.end.of(sender, receiver).clone()))
 }
 
 impl Counted {

@@ -11,7 +11,7 @@ use anabranch_lab::stats::Estimate;
 use anabranch_lab::{MiddleboxCounts, Run};
 use anabranch_scenario::file::MeasureName;
 use anabranch_sim::{ConnectionOutcome, Outcome};
-use anabranch_units::statistic::{End, Kind, Statistic, Tally, Unit, Value};
+use anabranch_units::statistic::{Kind, Statistic, Tally, Unit, Value};
 
 type Subflow = Statistic<SubflowStats>;
 
@@ -103,10 +103,8 @@ fn others(header: &Header, connections: &[ConnectionOutcome]) -> String {
         received.filter(|subflow| subflow.path == path).for_each(|subflow| receiving.add(&subflow.stats));
         let share = here().map(|stats| stats.bytes_first_sent).sum::<u64>() as f64 / total as f64;
         let row = [name.clone(), here().count().to_string(), percent(share)];
-        let values = sending.iter().zip(receiving.iter()).map(|((it, sent), (_, received))| match it.end {
-            End::Sender => shown(it, sent),
-            End::Receiver => shown(it, received),
-        });
+        let both = sending.iter().zip(receiving.iter());
+        let values = both.map(|((it, sent), (_, received))| shown(it, it.end.of(sent, received)));
         table.row(row.into_iter().chain(values));
     }
     let count = connections.len();
@@ -187,10 +185,8 @@ pub(crate) fn subflows_by(statistics: &[Subflow], header: &Header, connection: &
         let path = if stats.backup { format!("{path} (backup)") } else { path.to_owned() };
         let row = [path, percent(stats.bytes_first_sent as f64 / total as f64)];
         let receiving = connection.receiving_end(subflow).map(|it| &it.stats);
-        let value = |it: &Subflow| match it.end {
-            End::Sender => shown(it, &it.value(stats)),
-            End::Receiver => receiving.map_or(String::new(), |stats| shown(it, &it.value(stats))),
-        };
+        let end = |it: &Subflow| it.end.of(Some(stats), receiving);
+        let value = |it: &Subflow| end(it).map_or(String::new(), |stats| shown(it, &it.value(stats)));
         table.row(row.into_iter().chain(statistics.iter().map(value)));
     }
     table

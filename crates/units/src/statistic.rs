@@ -83,6 +83,16 @@ pub enum End {
     Receiver,
 }
 
+impl End {
+    /// Returns the one of two things that belongs to this end.
+    pub fn of<T>(self, sender: T, receiver: T) -> T {
+        match self {
+            End::Sender => sender,
+            End::Receiver => receiver,
+        }
+    }
+}
+
 /// The value of a statistic. As JSON: null, true or false, a number (of seconds for a span), a text, or an object of
 /// counts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

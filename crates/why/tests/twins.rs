@@ -1,8 +1,11 @@
 //! Twins: values that come back from captures, captures that are bad, and, over drawn conditions and over transfers of
 //! kernels, the time of the twin against that of the original.
 //!
-//! The estimators were tuned on the conditions of seed 7, and on fifty transfers of kernels; seed 8 is the test, and
-//! docs/twin.md has the figures of others.
+//! The estimators were tuned on the conditions of seed 7 and on fifty transfers of kernels, and the sixty of seed 8
+//! that are the test were run meanwhile. Other seeds and ends, another policy, and transfers of kernels are asked for:
+//!
+//!     TWINS_SEEDS=9 [TWINS_AT=client] [TWINS_SCHEDULER=min-rtt] cargo test --test twins -- originals --nocapture
+//!     TWINS_KERNEL=DIRECTORY [TWINS_AT=server] cargo test --test twins -- kernels --nocapture
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -14,11 +17,10 @@ use anabranch_sim::Workload;
 use anabranch_units::Duration;
 use anabranch_why::{CaptureInquiry, Confidence, Estimate, Judge, Judged, Twin, TwinError};
 use common::{Record, pcap, records};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Drawn conditions of each seed, where figures are printed.
-const CONDITIONS: u64 = 150;
 /// Repetitions of a twin, whose median counts.
 const REPEAT: u64 = 3;
 
@@ -62,17 +64,23 @@ impl Ran {
     }
 }
 
-/// Time of a twin: median of repetitions \[s\].
-fn twin_time(catalogue: &Arc<Catalogue>, twin: &Twin) -> f64 {
-    let copy = scenario_of(catalogue, &twin.scenario);
+/// Time of a scenario: median of repetitions \[s\].
+fn time_of(catalogue: &Arc<Catalogue>, text: &str) -> f64 {
+    let copy = scenario_of(catalogue, text);
     let mut times: Vec<f64> = (1..=REPEAT).map(|seed| Ran::of(&copy, seed, None).time()).collect();
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }
 
-/// The connection with most data of a condition, and its twin; absent if it has several transfers at once.
-fn pair(catalogue: &Arc<Catalogue>, (seed, number): (u64, u64), hosts: &[&str]) -> Option<(Pair, Twin)> {
-    let scenario = anabranch_study::load(catalogue, &format!("drawn/{seed}/{number}"), &[]).unwrap();
+/// Times of a condition and of its twin; absent if it has several connections, or no twin.
+fn pair(
+    catalogue: &Arc<Catalogue>,
+    (seed, number): (u64, u64),
+    hosts: &[&str],
+    scheduler: Option<&str>,
+) -> Option<Pair> {
+    let name = format!("drawn/{seed}/{number}");
+    let scenario = anabranch_study::load(catalogue, &name, &[]).unwrap();
     let place = format!("twins-{seed}-{number}-{}", hosts.join("-"));
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(place);
     let original = Ran::of(&scenario, 3, Some(&directory));
@@ -81,44 +89,15 @@ fn pair(catalogue: &Arc<Catalogue>, (seed, number): (u64, u64), hosts: &[&str]) 
     std::fs::remove_dir_all(&directory).unwrap();
     let twin = twin.ok()?;
     // Pages open several connections, which share the paths.
-    let connections: std::collections::BTreeSet<usize> = original.judged.iter().map(|it| it.connection).collect();
+    let connections: BTreeSet<usize> = original.judged.iter().map(|it| it.connection).collect();
     (connections.len() == 1).then_some(())?;
-    let Ok(other) = std::env::var("TWINS_SCHEDULER") else {
-        return Some(((original.time(), twin_time(catalogue, &twin)), twin));
-    };
+    let Some(other) = scheduler else { return Some((original.time(), time_of(catalogue, &twin.scenario))) };
     // Another policy than that of the capture, on both networks.
     let sets = [format!("host.scheduler=\"{other}\"")];
-    let scenario = anabranch_study::load(catalogue, &format!("drawn/{seed}/{number}"), &sets).unwrap();
+    let scenario = anabranch_study::load(catalogue, &name, &sets).unwrap();
     let lines = twin.scenario.lines().filter(|line| !line.starts_with("scheduler ="));
     let text = lines.collect::<Vec<_>>().join("\n").replace("[host]", &format!("[host]\nscheduler = \"{other}\""));
-    let twin = Twin { scenario: text, ..twin };
-    Some(((Ran::of(&scenario, 3, None).time(), twin_time(catalogue, &twin)), twin))
-}
-
-#[test]
-#[ignore = "prints the figures of the seeds in TWINS_SEEDS, with TWINS_SCHEDULER those of another policy"]
-fn figures() {
-    let catalogue = Arc::new(Catalogue::default());
-    let seeds = std::env::var("TWINS_SEEDS").unwrap_or_else(|_| "7".to_owned());
-    let hosts = std::env::var("TWINS_AT").unwrap_or_else(|_| "client,server".to_owned());
-    let hosts: Vec<&str> = hosts.split(',').collect();
-    let from: u64 = std::env::var("TWINS_FROM").map_or(1, |it| it.parse().unwrap());
-    let to: u64 = std::env::var("TWINS_TO").map_or(CONDITIONS, |it| it.parse().unwrap());
-    let seeds = seeds.split(',').map(|seed| seed.parse::<u64>().unwrap());
-    let conditions: Vec<(u64, u64)> = seeds.flat_map(|seed| (from..=to).map(move |it| (seed, it))).collect();
-    let one = |it: &(u64, u64)| -> Result<_, String> { Ok(pair(&catalogue, *it, &hosts)) };
-    let pairs = in_parallel(&conditions, 0, &|| {}, &one).unwrap();
-    for (condition, found) in conditions.iter().zip(&pairs) {
-        let Some(((original, twin), made)) = found else { continue };
-        println!("{condition:?}: {original:.3} s, twin {twin:.3} s, {:+.1} %", 100.0 * (twin / original - 1.0));
-        if std::env::var("TWINS_SHOW").is_ok() {
-            let original = anabranch_study::load(&catalogue, &format!("drawn/{}/{}", condition.0, condition.1), &[]);
-            println!("{}\n{}", original.unwrap().text, made.scenario);
-        }
-    }
-    let errors = errors(pairs.iter().flatten().map(|(pair, _)| *pair));
-    let (median, within) = (100.0 * errors[errors.len() / 2], 100.0 * within(&errors));
-    println!("{} twins: median error {median:.1} %, {within:.1} % within 25 %", errors.len());
+    Some((Ran::of(&scenario, 3, None).time(), time_of(catalogue, &text)))
 }
 
 /// Time of the scenario behind which a kernel's transfer ran, with what is known of its hosts \[s\].
@@ -140,72 +119,79 @@ fn truth(catalogue: &Arc<Catalogue>, place: &Path) -> f64 {
     let (before, _) = text.split_once("[[workload]]").unwrap();
     let hosts = "scheduler = \"linux-burst\"\nreinjection = \"upstream\"\n";
     let text = format!("{}{hosts}\n[[workload]]\n{work}", before.trim_end().to_owned() + "\n");
-    let copy = scenario_of(catalogue, &text);
-    let mut times: Vec<f64> = (1..=REPEAT).map(|seed| Ran::of(&copy, seed, None).time()).collect();
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+    time_of(catalogue, &text)
 }
 
+/// Over transfers of kernels with known truth: the goal of twins is that of `GOAL`.
 #[test]
-#[ignore = "needs captures of kernels' transfers in TWINS_KERNEL, as interop/twins.py makes them"]
-fn kernels() {
+fn twins_of_kernels_take_as_long_as_the_originals() {
+    let Some(place) = std::env::var_os("TWINS_KERNEL") else {
+        eprintln!("SKIPPED: TWINS_KERNEL names no directory with transfers of kernels, as interop/twins.py makes them");
+        return;
+    };
     let catalogue = Arc::new(Catalogue::default());
-    let place = PathBuf::from(std::env::var("TWINS_KERNEL").expect("TWINS_KERNEL names the directory"));
-    let hosts = std::env::var("TWINS_AT").unwrap_or_else(|_| "client,server".to_owned());
     let mut places: Vec<PathBuf> = std::fs::read_dir(place).unwrap().map(|it| it.unwrap().path()).collect();
     places.sort();
-    let one = |place: &PathBuf| -> Result<(Pair, Twin), String> {
+    let hosts = asked("TWINS_AT", "client,server");
+    let one = |place: &PathBuf| -> Result<Pair, String> {
         let known = std::fs::read_to_string(place.join("known.json")).map_err(|error| error.to_string())?;
         let known: serde_json::Value = serde_json::from_str(&known).map_err(|error| error.to_string())?;
-        let files: Vec<PathBuf> = hosts.split(',').map(|host| place.join(format!("{host}.pcapng"))).collect();
+        let files: Vec<PathBuf> = hosts.iter().map(|host| place.join(format!("{host}.pcapng"))).collect();
         let twin = CaptureInquiry::read(&files).twin(None).map_err(|error| error.to_string())?;
         std::fs::write(place.join("twin.toml"), &twin.scenario).map_err(|error| error.to_string())?;
-        Ok(((known["time_s"].as_f64().ok_or("no time")?, twin_time(&catalogue, &twin)), twin))
+        Ok((known["time_s"].as_f64().ok_or("no time")?, time_of(&catalogue, &twin.scenario)))
     };
     let pairs = in_parallel(&places, 0, &|| {}, &one).unwrap();
-    for (place, ((original, twin), made)) in places.iter().zip(&pairs) {
-        let error = 100.0 * (twin / original - 1.0);
-        let seen = made.time_ns as f64 / 1e9;
+    for (place, (original, twin)) in places.iter().zip(&pairs) {
+        let off = |time: f64| 100.0 * (time / original - 1.0);
+        let (error, truth) = (off(*twin), off(truth(&catalogue, place)));
         let name = place.file_name().unwrap().display();
-        let truth = truth(&catalogue, place);
-        let off = 100.0 * (truth / original - 1.0);
-        println!(
-            "{name}: {original:.3} s, in the capture {seen:.3} s, twin {twin:.3} s, {error:+.1} %, truth {off:+.1} %"
-        );
+        println!("{name}: {original:.3} s, twin {twin:.3} s, {error:+.1} %, true scenario {truth:+.1} %");
     }
-    let errors = errors(pairs.iter().map(|(pair, _)| *pair));
-    let (median, within) = (100.0 * errors[errors.len() / 2], 100.0 * within(&errors));
-    println!("{} twins: median error {median:.1} %, {within:.1} % within 25 %", errors.len());
+    compare(pairs.into_iter(), GOAL);
 }
 
-/// Drawn conditions that the test of truth runs, of seed 8.
+/// Drawn conditions that the test of truth runs, of seed 8; of seeds that are asked for.
 const TESTED: u64 = 60;
-/// Median error that is reached, and the share of twins within a quarter, as percentages.
+const ASKED: u64 = 150;
+/// Median error, and share of twins within a quarter, as percentages: reached at both ends of seed 8, and the goal.
 const REACHED: (f64, f64) = (3.0, 85.0);
+const GOAL: (f64, f64) = (10.0, 80.0);
 
 #[test]
 fn twins_take_as_long_as_the_originals() {
     let catalogue = Arc::new(Catalogue::default());
-    let conditions: Vec<(u64, u64)> = (1..=TESTED).map(|number| (8, number)).collect();
-    let one = |it: &(u64, u64)| -> Result<_, String> { Ok(pair(&catalogue, *it, &BOTH)) };
+    let seeds = std::env::var("TWINS_SEEDS").ok();
+    let (count, bounds) = if seeds.is_some() { (ASKED, GOAL) } else { (TESTED, REACHED) };
+    let seeds: Vec<u64> = seeds.as_deref().unwrap_or("8").split(',').map(|seed| seed.parse().unwrap()).collect();
+    let (hosts, scheduler) = (asked("TWINS_AT", "client,server"), std::env::var("TWINS_SCHEDULER").ok());
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let conditions: Vec<(u64, u64)> =
+        seeds.into_iter().flat_map(|seed| (1..=count).map(move |number| (seed, number))).collect();
+    let one = |it: &(u64, u64)| -> Result<_, String> { Ok(pair(&catalogue, *it, &hosts, scheduler.as_deref())) };
     let pairs = in_parallel(&conditions, 0, &|| {}, &one).unwrap();
-    let errors = errors(pairs.iter().flatten().map(|(pair, _)| *pair));
-    let (median, within) = (100.0 * errors[errors.len() / 2], 100.0 * within(&errors));
-    eprintln!("{} twins: median error {median:.1} %, {within:.1} % within 25 %", errors.len());
-    assert!(errors.len() >= 50, "{} conditions have one connection", errors.len());
-    assert!(median <= REACHED.0, "median error {median:.2} %, {} % before", REACHED.0);
-    assert!(within >= REACHED.1, "{within:.2} % within 25 %, {} % before", REACHED.1);
+    for (condition, (original, twin)) in conditions.iter().zip(&pairs).filter_map(|(it, pair)| Some((it, (*pair)?))) {
+        println!("{condition:?}: {original:.3} s, twin {twin:.3} s, {:+.1} %", 100.0 * (twin / original - 1.0));
+    }
+    let compared = compare(pairs.into_iter().flatten(), bounds);
+    assert!(6 * compared >= 5 * conditions.len(), "{compared} of {} conditions have one connection", conditions.len());
 }
 
-/// Relative errors, in order.
-fn errors(pairs: impl Iterator<Item = Pair>) -> Vec<f64> {
-    let mut errors: Vec<f64> = pairs.map(|(original, twin)| (twin / original - 1.0).abs()).collect();
+/// Returns the parts of a variable, or of what stands for it.
+fn asked(variable: &str, otherwise: &str) -> Vec<String> {
+    std::env::var(variable).unwrap_or_else(|_| otherwise.to_owned()).split(',').map(str::to_owned).collect()
+}
+
+/// Holds times of originals and twins to a median error and a share within a quarter; returns their number.
+fn compare(pairs: impl Iterator<Item = Pair>, (most, least): (f64, f64)) -> usize {
+    let mut errors: Vec<f64> = pairs.map(|(original, twin)| 100.0 * (twin / original - 1.0).abs()).collect();
     errors.sort_by(f64::total_cmp);
-    errors
-}
-
-fn within(errors: &[f64]) -> f64 {
-    errors.iter().filter(|it| **it <= 0.25).count() as f64 / errors.len().max(1) as f64
+    let median = errors[errors.len() / 2];
+    let within = 100.0 * errors.iter().filter(|it| **it <= 25.0).count() as f64 / errors.len() as f64;
+    eprintln!("{} twins: median error {median:.1} %, {within:.1} % within 25 %", errors.len());
+    assert!(median <= most, "median error {median:.2} %, where {most} % is the bound");
+    assert!(within >= least, "{within:.2} % within 25 %, where {least} % is the bound");
+    errors.len()
 }
 
 const BOTH: [&str; 2] = ["client", "server"];

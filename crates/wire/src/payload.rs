@@ -228,6 +228,8 @@ mod tests {
         let mut first = part(0, 3);
         assert!(!first.join(&part(4, 2)) && !first.join(&part(0, 3)) && !first.join(&part(2, 3)));
         assert!(!first.join(&Payload::from(b"def")) && first == b"abc"[..]);
+        let other = Payload::part(&Bytes::from(b"abcdefgh".to_vec()), 3, 2);
+        assert!(!first.join(&other), "the same place in another buffer");
         assert!(first.join(&part(3, 2)) && first == b"abcde"[..]);
         assert!(first.split_to(4).join(&first) && first == b"e"[..]);
     }

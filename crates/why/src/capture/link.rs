@@ -8,7 +8,7 @@
 use super::picture::{NEVER, Packet};
 
 /// IP and TCP headers of a data segment with timestamps and a mapping \[B\].
-const HEADERS: i64 = 72;
+pub(crate) const HEADERS: i64 = 72;
 /// Time by which a packet may be early in the game \[ns\].
 const TOLERANCE: u64 = 50_000;
 /// Share of packets that may be early: some overtake others.
@@ -81,7 +81,7 @@ impl Link {
 }
 
 /// Time that so many bits take \[ns\].
-fn time(bits: f64, rate: f64) -> u64 {
+pub(crate) fn time(bits: f64, rate: f64) -> u64 {
     if rate > 0.0 { (bits * 1e9 / rate) as u64 } else { 0 }
 }
 

@@ -112,7 +112,7 @@ const PAUSE: f64 = 0.5;
 /// Shortest silence that counts \[ns\].
 const LEAST_PAUSE: f64 = 10e6;
 /// Bytes of IP, TCP, timestamps and a mapping before the payload; without a mapping.
-const HEADERS: [i64; 2] = [72, 52];
+const HEADERS: [i64; 2] = [super::link::HEADERS, 52];
 
 impl CaptureInquiry {
     /// Makes the twin of a connection, by its number; without one of that with most data.
@@ -271,9 +271,10 @@ impl CaptureInquiry {
 fn keys(names: &[String]) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for name in names {
-        let key = key(name, keys.len());
-        let number = keys.len() + 1;
-        keys.push(if keys.contains(&key) { format!("{key}-path{number}") } else { key });
+        let first = key(name, keys.len());
+        let others = (keys.len() + 1..).map(|number| format!("{first}-path{number}"));
+        let free = std::iter::once(first.clone()).chain(others).find(|key| !keys.contains(key));
+        keys.extend(free);
     }
     keys
 }
@@ -294,5 +295,7 @@ mod tests {
     fn names_of_paths_become_keys() {
         let names = ["10.0.0.1", "10-0-0-1", "fd77::1 > fd77::2", "::"].map(str::to_owned);
         assert_eq!(keys(&names), ["10-0-0-1", "10-0-0-1-path2", "fd77-1-fd77-2", "path4"]);
+        let names = ["a", "a-path3", "a"].map(str::to_owned);
+        assert_eq!(keys(&names), ["a", "a-path3", "a-path4"], "each another");
     }
 }

@@ -91,11 +91,6 @@ impl Passage {
         passage
     }
 
-    /// Returns the share of packets that are lost in spite of room.
-    pub(super) fn chance(&self) -> f64 {
-        self.lost_with_room as f64 / self.with_room.max(1) as f64
-    }
-
     /// Returns the mean number of packets in a row that are lost in spite of room.
     pub(super) fn run(&self) -> f64 {
         self.lost_with_room as f64 / self.runs.max(1) as f64
@@ -151,7 +146,6 @@ mod tests {
         assert!(passage.overflowed);
         assert_eq!((passage.longest, passage.lost_when_full), (20, 6));
         assert_eq!((passage.with_room, passage.lost_with_room), (40, 1));
-        assert_eq!(passage.chance(), 1.0 / 40.0);
     }
 
     /// Losses that come whatever the queue are chance, and the queue was never seen full.

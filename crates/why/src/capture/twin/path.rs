@@ -1,5 +1,6 @@
 //! One path: delay, rate, queue, loss, jitter, outages.
 
+use super::super::link;
 use super::super::picture::{FlowPicture, NEVER, Packet};
 use super::super::verdict::PathTraffic;
 use super::estimate::{Estimate, rate, share, text, time};
@@ -67,7 +68,7 @@ impl PathSeen<'_> {
         let mut guess = if link.rate > 0.0 { link.rate } else { carried };
         let mut delay = shortest(&data, guess, self.headers);
         let mut jitter = link.jitter;
-        let bits = |it: &Packet| ((it.length + self.headers) * 8) as f64;
+        let bits = |it: &Packet| bits(it, self.headers);
         // A rate that explains all arrivals leaves nothing to chance.
         if let Some(mean) = rates::mean(&data, delay + on_link_bytes(FULL, guess), exact, &bits) {
             let rest = self.rest(&data, mean);
@@ -228,7 +229,7 @@ impl PathSeen<'_> {
                 (repaired.sum(), data.len() as u64)
             }
         };
-        let chance = if own { passage.chance() } else { lost as f64 / all.max(1) as f64 };
+        let chance = lost as f64 / all.max(1) as f64;
         let seen = format!("{lost} of {all} packets that found room in the queue were lost");
         let confidence = match (all >= 10 * FEW, own) {
             (true, true) => Confidence::High,
@@ -280,7 +281,7 @@ impl PathSeen<'_> {
         }
         if exact && passage.longest >= TRAIN {
             let rtt = self.flows.iter().map(|flow| flow.rtt).max().unwrap_or(0);
-            let bits = |it: &Packet| ((it.length + self.headers) * 8) as f64;
+            let bits = |it: &Packet| bits(it, self.headers);
             let steps = rates::steps(data, delay, (2 * rtt).max(SHORTEST_WINDOW), &bits);
             // The packets left the link a delay before they arrived.
             let at = |step: &rates::Step| step.at.saturating_sub(delay);
@@ -316,7 +317,12 @@ const SHORTEST_WINDOW: u64 = 100_000_000;
 
 /// Time that so many bytes take \[ns\].
 fn on_link_bytes(bytes: i64, bps: f64) -> u64 {
-    if bps > 0.0 { ((bytes * 8) as f64 * 1e9 / bps) as u64 } else { 0 }
+    link::time((bytes * 8) as f64, bps)
+}
+
+/// Bits of a data packet on the wire.
+fn bits(it: &Packet, headers: i64) -> f64 {
+    ((it.length + headers) * 8) as f64
 }
 
 fn on_link(it: &Packet, bps: f64, headers: i64) -> u64 {
@@ -332,11 +338,8 @@ fn shortest(data: &[&Packet], bps: f64, headers: i64) -> u64 {
 
 /// The highest rate at which packets arrived for a while \[bit/s\].
 fn rate_carried(data: &[&Packet], headers: i64) -> f64 {
-    let mut arrived: Vec<(u64, f64)> = data
-        .iter()
-        .filter(|it| it.arrived != NEVER)
-        .map(|it| (it.arrived, ((it.length + headers) * 8) as f64))
-        .collect();
+    let mut arrived: Vec<(u64, f64)> =
+        data.iter().filter(|it| it.arrived != NEVER).map(|it| (it.arrived, bits(it, headers))).collect();
     arrived.sort_by_key(|(at, _)| *at);
     let (mut first, mut bits, mut most) = (0, 0.0, 0.0_f64);
     for (at, more) in &arrived {
