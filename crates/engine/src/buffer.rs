@@ -24,7 +24,7 @@ pub(crate) struct Piece {
     /// Offset of its first byte.
     start: u64,
     /// All that was offered.
-    offered: Bytes,
+    offered: Payload,
     /// Bytes taken from the front of the offered piece.
     taken: usize,
 }
@@ -41,7 +41,7 @@ impl Piece {
     /// Its bytes from `offset` on, which it holds.
     pub(crate) fn from(&self, offset: u64) -> Payload {
         let at = (offset - self.start) as usize;
-        Payload::part(&self.offered, at, self.taken - at)
+        self.offered.slice(at..self.taken)
     }
 
     fn data(&self) -> &[u8] {
@@ -86,9 +86,13 @@ impl SendBuffer {
         self.pieces.get(index)
     }
 
-    /// Adds the first `taken` bytes of `data` at the end.
+    /// Adds the first `taken` bytes of `data` at the end, of which a payload holds at most 4 GiB.
     pub(crate) fn push(&mut self, data: &Bytes, taken: usize) {
         let taken = taken.min(data.len());
+        if let Some(beyond) = taken.checked_sub(LONGEST).filter(|beyond| *beyond > 0) {
+            self.push(data, LONGEST);
+            return self.push(&data.slice(LONGEST..), beyond);
+        }
         if taken == 0 {
             return;
         }
@@ -96,7 +100,7 @@ impl SendBuffer {
         self.end += taken as u64;
         match self.pieces.back_mut() {
             Some(last) if last.goes_on_with(&data[..taken]) => last.taken += taken,
-            _ => self.pieces.push_back(Piece { start, offered: data.clone(), taken }),
+            _ => self.pieces.push_back(Piece { start, offered: Payload::from(data.clone()), taken }),
         }
     }
 
@@ -127,7 +131,7 @@ impl SendBuffer {
         let piece = &self.pieces[index];
         let at = (offset - piece.start) as usize;
         if at + length <= piece.taken {
-            return Payload::part(&piece.offered, at, length);
+            return piece.offered.slice(at..at + length);
         }
         let mut joined = BytesMut::with_capacity(length);
         joined.extend_from_slice(&piece.data()[at..]);
@@ -154,6 +158,9 @@ impl SendBuffer {
         self.pieces.partition_point(|piece| piece.start <= offset) - 1
     }
 }
+
+/// Bytes in a piece at most: what a [`Payload`] can count.
+const LONGEST: usize = u32::MAX as usize;
 
 #[cfg(test)]
 mod tests {

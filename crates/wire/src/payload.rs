@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use std::fmt;
 use std::ops::{Bound, Deref, RangeBounds};
+use std::sync::Arc;
 
 /// Bytes that a segment carries: a part of a buffer that others share, never copied.
 ///
@@ -21,8 +22,8 @@ use std::ops::{Bound, Deref, RangeBounds};
 /// ```
 #[derive(Clone, Default)]
 pub struct Payload {
-    /// No longer than 4 GiB.
-    buffer: Bytes,
+    /// No longer than 4 GiB. One pointer, so that what waits in flight or for its turn is small.
+    buffer: Option<Arc<Bytes>>,
     start: u32,
     length: u32,
 }
@@ -30,20 +31,7 @@ pub struct Payload {
 impl Payload {
     /// No bytes.
     pub const fn new() -> Self {
-        Payload { buffer: Bytes::new(), start: 0, length: 0 }
-    }
-
-    /// Returns the part `at..at + length` of a buffer.
-    ///
-    /// # Panics
-    /// If the part is not in the buffer, as slices do, or is longer than 4 GiB, which no segment is.
-    #[inline]
-    pub fn part(buffer: &Bytes, at: usize, length: usize) -> Self {
-        let end = at.checked_add(length).filter(|end| *end <= buffer.len()).expect("a part lies in its buffer");
-        match (u32::try_from(at), u32::try_from(buffer.len())) {
-            (Ok(start), Ok(_)) => Payload { buffer: buffer.clone(), start, length: length as u32 },
-            _ => Payload::from(buffer.slice(at..end)),
-        }
+        Payload { buffer: None, start: 0, length: 0 }
     }
 
     /// Number of bytes.
@@ -98,8 +86,11 @@ impl Payload {
     /// Appends `next` if it lies behind this one in the same buffer; returns false and changes nothing otherwise.
     #[inline]
     pub fn join(&mut self, next: &Payload) -> bool {
-        // Two buffers that are alive at once and lie at the same place are one.
-        let same = std::ptr::eq::<[u8]>(&*self.buffer, &*next.buffer);
+        let same = match (&self.buffer, &next.buffer) {
+            (Some(buffer), Some(other)) => Arc::ptr_eq(buffer, other),
+            (None, None) => true,
+            _ => false,
+        };
         let joins = same && self.start + self.length == next.start;
         if joins {
             self.length += next.length;
@@ -130,7 +121,7 @@ impl Deref for Payload {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.buffer[self.start as usize..][..self.length as usize]
+        self.buffer.as_deref().map_or(&[], |buffer| &buffer[self.start as usize..][..self.length as usize])
     }
 }
 
@@ -156,17 +147,16 @@ impl From<Bytes> for Payload {
     fn from(mut buffer: Bytes) -> Self {
         let length = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
         buffer.truncate(length as usize);
-        Payload { buffer, start: 0, length }
+        Payload { buffer: (length > 0).then(|| Arc::new(buffer)), start: 0, length }
     }
 }
 
 impl From<Payload> for Bytes {
     #[inline]
     fn from(payload: Payload) -> Bytes {
-        let Payload { mut buffer, start, length } = payload;
-        buffer.truncate(start as usize + length as usize);
-        bytes::Buf::advance(&mut buffer, start as usize);
-        buffer
+        let Payload { buffer, start, length } = payload;
+        let part = start as usize..start as usize + length as usize;
+        buffer.map_or_else(Bytes::new, |buffer| buffer.slice(part))
     }
 }
 
@@ -223,12 +213,12 @@ mod tests {
 
     #[test]
     fn only_neighbours_of_one_buffer_join() {
-        let buffer = Bytes::from_static(b"abcdefgh");
-        let part = |at, length| Payload::part(&buffer, at, length);
+        let buffer = Payload::from(b"abcdefgh");
+        let part = |at, length| buffer.slice(at..at + length);
         let mut first = part(0, 3);
         assert!(!first.join(&part(4, 2)) && !first.join(&part(0, 3)) && !first.join(&part(2, 3)));
         assert!(!first.join(&Payload::from(b"def")) && first == b"abc"[..]);
-        let other = Payload::part(&Bytes::from(b"abcdefgh".to_vec()), 3, 2);
+        let other = Payload::from(b"abcdefgh").slice(3..5);
         assert!(!first.join(&other), "the same place in another buffer");
         assert!(first.join(&part(3, 2)) && first == b"abcde"[..]);
         assert!(first.split_to(4).join(&first) && first == b"e"[..]);
@@ -254,7 +244,7 @@ mod tests {
                     }
                     2 => (payload.truncate(a), model.truncate(a)).1,
                     _ => {
-                        payload = Payload::part(&model, a.min(b), a.max(b) - a.min(b));
+                        payload = Payload::from(model.slice(a.min(b)..a.max(b)));
                         model = model.slice(a.min(b)..a.max(b));
                     }
                 }
