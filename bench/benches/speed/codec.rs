@@ -62,20 +62,20 @@ pub fn checksum() -> Spread {
 fn data(flow: FlowKey) -> Segment {
     let map = Map { dsn: DataSeq::Long(Dsn::new(1 << 40)), subflow_seq: 7, length: PAYLOAD as u16, checksum: None };
     let mut segment = Segment::new(flow, Flags::ACK, SubflowSeq::new(1), SubflowSeq::new(2));
-    segment.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
-    segment.options.dss = Some(Dss { data_ack: Some(DataSeq::Long(Dsn::new(9))), map: Some(map), data_fin: false });
+    segment.options.set_timestamps(Some(Timestamps { value: 1, echo: 2 }));
+    segment.options.set_dss(Some(Dss { data_ack: Some(DataSeq::Long(Dsn::new(9))), map: Some(map), data_fin: false }));
     segment.payload = Bytes::from(vec![0x5a; PAYLOAD]).into();
     segment
 }
 
 fn ack(flow: FlowKey) -> Segment {
     let mut segment = Segment::new(flow, Flags::ACK, SubflowSeq::new(1), SubflowSeq::new(2));
-    segment.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
+    segment.options.set_timestamps(Some(Timestamps { value: 1, echo: 2 }));
     for n in 0..2 {
         let block = SackBlock { start: SubflowSeq::new(3000 * n), end: SubflowSeq::new(3000 * n + 1420) };
-        assert!(segment.options.sack.push(block));
+        assert!(segment.options.sack().push(block));
     }
-    segment.options.dss = Some(Dss { data_ack: Some(DataSeq::Short(9)), ..Dss::default() });
+    segment.options.set_dss(Some(Dss { data_ack: Some(DataSeq::Short(9)), ..Dss::default() }));
     segment
 }
 

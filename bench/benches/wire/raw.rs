@@ -169,7 +169,7 @@ impl Packet {
         let flow = FlowKey::new(from.parse().expect("an address"), to.parse().expect("an address"));
         // A RST needs no answer.
         let mut segment = Segment::new(flow, Flags::RST, SubflowSeq::new(1), SubflowSeq::new(0));
-        segment.options.timestamps = Some(Timestamps { value: 1, echo: 1 });
+        segment.options.set_timestamps(Some(Timestamps { value: 1, echo: 1 }));
         let mut headers = BytesMut::new();
         let payload = Bytes::from(vec![0x5a; if offload { 45 * MSS } else { MSS }]);
         let header = if offload {

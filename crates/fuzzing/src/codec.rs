@@ -60,7 +60,7 @@ fn structured(script: &mut Script<'_>) {
         assert!(segment.options.wire_length() <= 40);
         if let Ok(read) = through(&segment) {
             // An unknown option of a known kind may turn out to be a known one.
-            if segment.options.foreign.is_none() {
+            if segment.options.foreign().is_empty() {
                 assert_eq!(read, segment);
             }
             rewritten(&read);
@@ -68,14 +68,14 @@ fn structured(script: &mut Script<'_>) {
         // Options left out go onto the next segment, until a segment takes none.
         let is_stuck = *left_out == segment.options || wishes > 64;
         segment.options = *left_out;
-        segment.options.timestamps = None;
+        segment.options.set_timestamps(None);
         wishes += 1;
         if is_stuck || segment.options.mptcp().iter().any(|option| option.wire_length() > 40) {
             return;
         }
     }
     if let Ok(read) = through(&segment) {
-        if segment.options.foreign.is_none() {
+        if segment.options.foreign().is_empty() {
             assert_eq!(read, segment);
         }
         rewritten(&read);

@@ -217,7 +217,7 @@ impl Wire {
             let latest = self.history[to].iter().rev().find(|latest| latest.flow == segment.flow)?;
             segment.seq = latest.seq + latest.sequence_length();
             segment.ack = latest.ack;
-            segment.options.timestamps = latest.options.timestamps;
+            segment.options.set_timestamps(latest.options.timestamps());
         }
         Some(segment)
     }
@@ -227,8 +227,8 @@ impl Wire {
         let (own, other) = (self.keys[1 - to]?, self.keys[to]?);
         let mut segment = self.template(script, to)?;
         segment.payload = Default::default();
-        segment.options.dss = segment.options.dss.filter(|_| script.any());
-        segment.options.mptcp = None;
+        segment.options.set_dss(segment.options.dss().filter(|_| script.any()));
+        segment.options.retain_mptcp(|_| false);
         let id = AddressId(script.below(5));
         let option = match script.below(8) {
             0 => MpOption::FastClose { receiver_key: other },
@@ -246,8 +246,8 @@ impl Wire {
                 let source = SocketAddr::new(address(1 - to as u8, script.below(6)), script.any());
                 segment.flow = FlowKey::new(source, segment.flow.destination());
                 segment.seq = SubflowSeq::new(script.any());
-                segment.options.handshake =
-                    Some(Box::new(Handshake { mss: Some(1460), window_scale: Some(7), sack_permitted: true }));
+                *segment.options.handshake_mut() =
+                    Handshake { mss: Some(1460), window_scale: Some(7), sack_permitted: true };
                 MpOption::JoinSyn(JoinSyn { backup: script.any(), address: id, token: other.token(), nonce: Nonce(1) })
             }
             _ => segments::mptcp(script),

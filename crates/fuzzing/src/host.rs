@@ -115,7 +115,7 @@ impl Host {
                 is_idle = false;
                 segments += 1;
                 assert!(segments < MOST_SEGMENTS, "one step causes a bounded number of segments");
-                assert!(transmit.segment.options.foreign.is_none(), "we understand what we send");
+                assert!(transmit.segment.options.foreign().is_empty(), "we understand what we send");
                 rewritten(&transmit.segment);
                 send(*transmit.segment);
             }

@@ -145,12 +145,12 @@ impl Stranger {
         };
         let mut segment = Segment::new(flow, Flags::SYN, seq, SubflowSeq::new(0));
         segment.window = script.of(&[65_535, 0, 1000]);
-        segment.options.handshake = Some(Box::new(Handshake {
+        *segment.options.handshake_mut() = Handshake {
             mss: script.of(&[Some(1460), Some(536), Some(0), None]),
             window_scale: script.of(&[Some(7), Some(0), Some(15), None]),
             sack_permitted: script.any(),
-        }));
-        segment.options.timestamps = script.any::<bool>().then_some(Timestamps { value: 1, echo: 0 });
+        };
+        segment.options.set_timestamps(script.any::<bool>().then_some(Timestamps { value: 1, echo: 0 }));
         match script.below(4) {
             0 => {}
             1 if !known.is_empty() => {
@@ -217,12 +217,12 @@ impl Stranger {
                     length: length + u16::from(fin),
                     checksum: peer.checksum.then_some(0),
                 };
-                let ack = match seen.options.dss.and_then(|dss| dss.map) {
+                let ack = match seen.options.dss().and_then(|dss| dss.map) {
                     Some(map) => DataSeq::Long(map.dsn.near(other.idsn()) + u64::from(map.length)),
                     None => DataSeq::Long(other.idsn() + 1),
                 };
                 let map = (length > 0 || fin).then_some(map);
-                segment.options.dss = Some(Dss { data_ack: Some(ack), map, data_fin: fin });
+                segment.options.set_dss(Some(Dss { data_ack: Some(ack), map, data_fin: fin }));
                 segment.payload = Bytes::from(vec![7; length.into()]).into();
                 peer.sent += u32::from(length);
                 peer.data += u64::from(length);
@@ -286,7 +286,7 @@ fn observe(segment: Segment, peers: &mut BTreeMap<FlowKey, Peer>, seen: &mut Vec
 fn turned(seen: &Segment) -> Segment {
     let mut segment = Segment::new(seen.flow.reversed(), Flags::ACK, seen.ack, seen.seq + seen.sequence_length());
     let echo = |timestamps: Timestamps| Timestamps { value: timestamps.echo.wrapping_add(1), echo: timestamps.value };
-    segment.options.timestamps = seen.options.timestamps.map(echo);
+    segment.options.set_timestamps(seen.options.timestamps().map(echo));
     segment
 }
 

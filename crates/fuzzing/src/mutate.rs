@@ -3,7 +3,7 @@
 use crate::script::Script;
 use crate::segments;
 use anabranch_units::{Dsn, SubflowSeq};
-use anabranch_wire::{DataSeq, Dss, Flags, MpOption, Segment, dss_checksum, emit};
+use anabranch_wire::{DataSeq, Flags, MpOption, Segment, Timestamps, dss_checksum, emit};
 use bytes::{Bytes, BytesMut};
 
 /// Changes one thing.
@@ -19,21 +19,21 @@ pub(crate) fn lie(script: &mut Script<'_>, segment: &mut Segment) {
         }
         4 => shape_dss(script, segment),
         5 => {
-            let dss = segment.options.dss.get_or_insert_default();
+            let mut dss = segment.options.dss().unwrap_or_default();
             dss.data_fin ^= true;
             if let Some(map) = &mut dss.map {
                 map.length = map.length.wrapping_add(u16::from(script.below(3))).wrapping_sub(1);
             }
+            segment.options.set_dss(Some(dss));
         }
-        6 => segment.options.dss = Some(segments::dss(script)),
+        6 => segment.options.set_dss(Some(segments::dss(script))),
         7 => segment.options.push_mptcp(segments::mptcp(script)),
         8 => segment.options.strip_mptcp(),
         9 => segments::wish(script, &mut segment.options),
         10 => {
-            if let Some(timestamps) = &mut segment.options.timestamps {
-                timestamps.value = script.near(timestamps.value);
-                timestamps.echo = script.near(timestamps.echo);
-            }
+            let timestamps = segment.options.timestamps();
+            let near = |it: Timestamps| Timestamps { value: script.near(it.value), echo: script.near(it.echo) };
+            segment.options.set_timestamps(timestamps.map(near));
         }
         11 => {
             let keep = usize::from(script.any::<u16>()) % (segment.payload.len() + 1);
@@ -51,14 +51,13 @@ pub(crate) fn lie(script: &mut Script<'_>, segment: &mut Segment) {
 
 /// Moves one field of the DSS a little, or far.
 fn shape_dss(script: &mut Script<'_>, segment: &mut Segment) {
-    let dss = segment.options.dss.get_or_insert_default();
+    let mut dss = segment.options.dss().unwrap_or_default();
     let mut shift = |seq: DataSeq| match seq {
         DataSeq::Short(low) => DataSeq::Short(script.near(low)),
         DataSeq::Long(dsn) if script.any() => DataSeq::Short(dsn.low()),
         DataSeq::Long(dsn) => DataSeq::Long(dsn + u64::from(script.near(0)) + script.number().wrapping_shl(33)),
     };
-    let Dss { data_ack, map, .. } = dss;
-    match (map, data_ack) {
+    match (&mut dss.map, &mut dss.data_ack) {
         (Some(map), _) if map.subflow_seq.is_multiple_of(2) => map.dsn = shift(map.dsn),
         (_, Some(ack)) => *ack = shift(*ack),
         _ => {}
@@ -71,20 +70,22 @@ fn shape_dss(script: &mut Script<'_>, segment: &mut Segment) {
             _ => {}
         }
     }
+    segment.options.set_dss(Some(dss));
 }
 
 /// Puts the DSS checksum right for a mapping that this segment carries whole (RFC 8684 §3.3.1), if it has one. `idsn`
 /// gives the whole number of a short data sequence number.
 pub(crate) fn sign(segment: &mut Segment, idsn: Dsn) {
     let payload = segment.payload.clone();
-    let data_fin = segment.options.dss.is_some_and(|dss| dss.data_fin);
-    if let Some(map) = segment.options.dss.as_mut().and_then(|dss| dss.map.as_mut())
-        && usize::from(map.length) == payload.len() + usize::from(data_fin)
+    if let Some(mut dss) = segment.options.dss()
+        && let Some(map) = &mut dss.map
+        && usize::from(map.length) == payload.len() + usize::from(dss.data_fin)
     {
         let sum = dss_checksum(map.dsn.near(idsn), map.subflow_seq, map.length, [&payload[..]]);
         map.checksum = map.checksum.map(|_| sum);
+        segment.options.set_dss(Some(dss));
     }
-    for option in segment.options.mptcp.iter_mut().flat_map(|options| options.iter_mut()) {
+    for option in segment.options.mptcp_mut() {
         if let MpOption::Capable(capable) = option
             && let Some((length, Some(checksum))) = &mut capable.data
             && usize::from(*length) == payload.len()

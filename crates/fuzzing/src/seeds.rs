@@ -88,7 +88,7 @@ fn packets() -> Vec<Vec<u8>> {
                     let layout = (
                         segment.flags.0,
                         segment.options.wire_length(),
-                        segment.options.dss.map(|dss| (dss.wire_length(), dss.data_fin)),
+                        segment.options.dss().map(|dss| (dss.wire_length(), dss.data_fin)),
                         segment.options.mptcp().len(),
                         segment.payload.is_empty(),
                     );

@@ -39,24 +39,23 @@ fn address(script: &mut Script<'_>) -> IpAddr {
 /// Adds or replaces one option.
 pub(crate) fn wish(script: &mut Script<'_>, options: &mut Options) {
     match script.below(8) {
-        0 => options.timestamps = Some(Timestamps { value: script.any(), echo: script.any() }),
+        0 => options.set_timestamps(Some(Timestamps { value: script.any(), echo: script.any() })),
         1 => {
             let (start, end) = (SubflowSeq::new(script.any()), SubflowSeq::new(script.any()));
-            options.sack.push(SackBlock { start, end });
+            options.push_sack(SackBlock { start, end });
         }
-        2 | 3 => options.dss = Some(dss(script)),
+        2 | 3 => options.set_dss(Some(dss(script))),
         4 => {
-            let handshake = Handshake {
+            *options.handshake_mut() = Handshake {
                 mss: script.any::<bool>().then(|| script.any()),
                 window_scale: script.any::<bool>().then(|| script.any()),
                 sack_permitted: script.any(),
             };
-            options.handshake = (handshake != Handshake::default()).then(|| Box::new(handshake));
         }
         5 | 6 => options.push_mptcp(mptcp(script)),
         _ => {
             let unknown = UnknownOption { kind: script.any(), data: script.bytes(40).to_vec() };
-            options.foreign.get_or_insert_default().unknown.push(unknown);
+            options.foreign_mut().unknown.push(unknown);
         }
     }
 }

@@ -162,7 +162,7 @@ pub(crate) const LONGEST_PAYLOAD: usize = u16::MAX as usize - 20 - 60;
 mod tests {
     use super::*;
     use anabranch_units::SubflowSeq;
-    use anabranch_wire::{Checksums, DataSeq, Dss, FlowKey, Options, Timestamps};
+    use anabranch_wire::{Checksums, DataSeq, Dss, FlowKey, Timestamps};
     use rustix::event::{EventfdFlags, eventfd};
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -214,7 +214,7 @@ mod tests {
             Segment::new(flow, Flags::ACK, SubflowSeq::new(u32::MAX - 500) + n * 1000, SubflowSeq::new(7));
         segment.ip.id = u32::from(0xffff_u16.wrapping_add(n as u16));
         segment.payload = vec![n as u8; 1000].into();
-        segment.options.timestamps = Some(Timestamps { value: 1, echo: 2 });
+        segment.options.set_timestamps(Some(Timestamps { value: 1, echo: 2 }));
         segment
     }
 
@@ -281,7 +281,8 @@ mod tests {
         let (header, packet) = device.frames.remove(0);
         let whole = anabranch_wire::parse(&packet.into(), header.examine(&[0x45; 2052]).expect("it is right"));
         assert_eq!(whole.map(|whole| (whole.flags, whole.payload.len())), Ok((Flags(0x19), 2000)));
-        let signal = Segment { options: Options { dss: Some(Dss::default()), ..fin(1).options }, ..fin(1) };
+        let mut signal = fin(1);
+        signal.options.set_dss(Some(Dss::default()));
         let pure = Segment { payload: Payload::new(), ..segment(0) };
         for (what, first, next) in [
             ("behind a gap", segment(0), fin(2)),
@@ -307,9 +308,11 @@ mod tests {
             ("CWR, which stays on the first", |next| next.flags = Flags::ACK.with(Flags::CWR)),
             ("another identification", |next| next.ip.id += 1),
             ("another TTL", |next| next.ip.ttl -= 1),
-            ("other timestamps", |next| next.options.timestamps = Some(Timestamps { value: 2, echo: 2 })),
-            ("no timestamps", |next| next.options.timestamps = None),
-            ("a DATA_ACK", |next| next.options.dss = Some(Dss { data_ack: Some(DataSeq::Short(1)), ..Dss::default() })),
+            ("other timestamps", |next| next.options.set_timestamps(Some(Timestamps { value: 2, echo: 2 }))),
+            ("no timestamps", |next| next.options.set_timestamps(None)),
+            ("a DATA_ACK", |next| {
+                next.options.set_dss(Some(Dss { data_ack: Some(DataSeq::Short(1)), ..Dss::default() }))
+            }),
         ];
         for (what, change) in changes {
             let mut next = segment(1);

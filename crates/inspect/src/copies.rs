@@ -59,7 +59,7 @@ impl Copies {
             }
             Entry::Occupied(mut place) => {
                 let first = *place.get();
-                if v4_id || segment.options.timestamps.is_some() || first.interface != interface || first.ttl != ttl {
+                if v4_id || segment.options.timestamps().is_some() || first.interface != interface || first.ttl != ttl {
                     return (print, Verdict::Copy { acknowledges: first.acknowledges });
                 }
                 place.insert(Seen { acknowledges: first.acknowledges, ..seen });
@@ -87,13 +87,13 @@ fn fingerprint(captured: &Captured) -> u64 {
     if segment.flow.src.is_ipv4() {
         segment.ip.id.hash(&mut hasher);
     }
-    if let Some(timestamps) = &segment.options.timestamps {
+    if let Some(timestamps) = &segment.options.timestamps() {
         (timestamps.value, timestamps.echo).hash(&mut hasher);
     }
-    for block in segment.options.sack.as_slice() {
+    for block in segment.options.sack().as_slice() {
         (block.start, block.end).hash(&mut hasher);
     }
-    if let Some(dss) = &segment.options.dss {
+    if let Some(dss) = &segment.options.dss() {
         let seq = |seq: anabranch_wire::DataSeq| match seq {
             anabranch_wire::DataSeq::Short(low) => u64::from(low),
             anabranch_wire::DataSeq::Long(dsn) => dsn.get(),
@@ -122,7 +122,7 @@ mod tests {
         let flow = FlowKey::new(address(1), address(2));
         let mut segment = Segment::new(flow, Flags::ACK, SubflowSeq::new(1), SubflowSeq::new(1));
         (segment.ip.id, segment.ip.ttl) = (id, ttl);
-        segment.options.timestamps = timestamp.map(|value| Timestamps { value, echo: 0 });
+        segment.options.set_timestamps(timestamp.map(|value| Timestamps { value, echo: 0 }));
         Captured { segment, payload_length: 100, checksum: ChecksumStatus::Good, options_cut: false }
     }
 

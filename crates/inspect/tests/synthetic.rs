@@ -90,7 +90,7 @@ impl Lab {
         let payload = Bytes::from((0..length).map(|n| (dsn as u8).wrapping_add(n as u8)).collect::<Vec<u8>>());
         let checksum = Some(dss_checksum(full, offset as u32, length, [&payload[..]]));
         let map = Map { dsn: DataSeq::Long(full), subflow_seq: offset as u32, length, checksum };
-        segment.options.dss = Some(Dss { data_ack: None, map: Some(map), data_fin: false });
+        segment.options.set_dss(Some(Dss { data_ack: None, map: Some(map), data_fin: false }));
         segment.payload = payload.into();
         self.send(ms, segment);
     }
@@ -99,7 +99,7 @@ impl Lab {
     fn ack(&mut self, ms: u64, path: u8, offset: u64, dsn: u64) {
         let mut segment = Segment::new(flow(path, 0), Flags::ACK, seq(0, 1), seq(1, offset));
         let data_ack = Some(DataSeq::Short((SERVER.idsn() + dsn).low()));
-        segment.options.dss = Some(Dss { data_ack, map: None, data_fin: false });
+        segment.options.set_dss(Some(Dss { data_ack, map: None, data_fin: false }));
         self.send(ms, segment);
     }
 
@@ -324,7 +324,7 @@ fn fallbacks_are_told_apart() {
     lab.control(30, 1, 0, Flags::ACK, [1, 1], Some(MpOption::Fail { dsn: SERVER.idsn() + 1 }));
     let mut segment = Segment::new(flow(1, 1), Flags::ACK, seq(1, 101), seq(0, 1));
     let map = Map { dsn: DataSeq::Long(SERVER.idsn() + 101), subflow_seq: 101, length: 0, checksum: None };
-    segment.options.dss = Some(Dss { data_ack: None, map: Some(map), data_fin: false });
+    segment.options.set_dss(Some(Dss { data_ack: None, map: Some(map), data_fin: false }));
     segment.payload = Bytes::from_static(&[1; 100]).into();
     lab.send(40, segment);
     plain_data(&mut lab, 1, 201);
@@ -369,12 +369,12 @@ fn version_0_is_recognised() {
     segment.payload = Bytes::from_static(b"version 0").into();
     let checksum = Some(dss_checksum(first, 1, 9, [&segment.payload[..]]));
     let map = Map { dsn: DataSeq::Short(first.low()), subflow_seq: 1, length: 9, checksum };
-    segment.options.dss = Some(Dss { data_ack: None, map: Some(map), data_fin: false });
+    segment.options.set_dss(Some(Dss { data_ack: None, map: Some(map), data_fin: false }));
     lab.send(50, segment);
     // ADD_ADDR of version 0 has the IP version where version 1 has its echo flag, and no authenticator.
     let mut segment = Segment::new(flow(1, 1), Flags::ACK, seq(1, 1), seq(0, 1));
     let add = UnknownOption { kind: 30, data: vec![0x34, 7, 10, 1, 2, 3] };
-    segment.options.foreign = Some(Box::new(Foreign { unknown: vec![add], broken: Vec::new() }));
+    *segment.options.foreign_mut() = Foreign { unknown: vec![add], broken: Vec::new() };
     lab.send(60, segment);
     let report = lab.finish();
     assert_eq!(report.connections.len(), 1);
@@ -431,7 +431,7 @@ fn one_short_number_makes_no_kinship() {
             segment.payload = Bytes::from(vec![7; 100]).into();
             Map { dsn, subflow_seq: 5_001, length: 100, checksum: None }
         });
-        segment.options.dss = Some(Dss { data_ack, map, data_fin: false });
+        segment.options.set_dss(Some(Dss { data_ack, map, data_fin: false }));
         lab.send(n, segment);
     }
     let report = lab.finish();
@@ -450,7 +450,7 @@ fn subflows_in_the_middle_with_short_numbers() {
         let map =
             Map { dsn: DataSeq::Short(low), subflow_seq: 5_001 + (n / 2) as u32 * 100, length: 100, checksum: None };
         let data_ack = Some(DataSeq::Short(77));
-        segment.options.dss = Some(Dss { data_ack, map: Some(map), data_fin: false });
+        segment.options.set_dss(Some(Dss { data_ack, map: Some(map), data_fin: false }));
         segment.payload = Bytes::from(vec![7; 100]).into();
         lab.send(n, segment);
     }
@@ -481,7 +481,7 @@ fn a_capture_that_begins_inside_a_mapping() {
                 length: 300,
                 checksum: None,
             };
-            segment.options.dss = Some(Dss { data_ack: None, map: Some(map), data_fin: false });
+            segment.options.set_dss(Some(Dss { data_ack: None, map: Some(map), data_fin: false }));
             segment.payload = Bytes::from(vec![7; 100]).into();
             lab.send(n, segment);
         }
@@ -553,7 +553,7 @@ proptest! {
             let subflow_seq = 1 + (n / 3) as u32 * 50;
             let map = Map { dsn: DataSeq::Long(dsn), subflow_seq, length: 51, checksum: Some(3) };
             let data_ack = Some(DataSeq::Short(n as u32 * 77));
-            segment.options.dss = Some(Dss { data_ack, map: Some(map), data_fin: n % 5 == 0 });
+            segment.options.set_dss(Some(Dss { data_ack, map: Some(map), data_fin: n % 5 == 0 }));
             segment.payload = Bytes::from(vec![7; 50]).into();
             packets.push(make(&segment));
         }

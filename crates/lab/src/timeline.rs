@@ -127,7 +127,7 @@ impl TimelineObserver {
 
     /// Returns the connection of the segment, and records the handshake.
     fn know(&mut self, key: FlowKey, from_sender: bool, segment: &Segment) -> Option<usize> {
-        let options = || segment.options.mptcp.iter().flat_map(|options| options.iter());
+        let options = || segment.options.mptcp().iter();
         if segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::ACK) && !self.flows.contains_key(&key) {
             let joins = options().find_map(|option| match option {
                 MpOption::JoinSyn(join) => Some(join.token),
@@ -168,7 +168,7 @@ impl TimelineObserver {
         let ahead = relative.wrapping_sub(flow.position as u32) as i32;
         let position = flow.position.wrapping_add_signed(i64::from(ahead));
         flow.position = position;
-        let map = segment.options.dss.and_then(|dss| dss.map).filter(|map| map.length > 0);
+        let map = segment.options.dss().and_then(|dss| dss.map).filter(|map| map.length > 0);
         if let (Some(map), Some(first)) = (map, state.first) {
             let dsn = map.dsn.near(state.near.unwrap_or(first));
             state.near = Some(dsn);
@@ -224,7 +224,7 @@ impl Observer for TimelineObserver {
             let key = if sight.host == Host::Client { segment.flow.reversed() } else { segment.flow };
             let Some(connection) = self.flows.get(&key).map(|flow| flow.connection) else { return };
             let Some(first) = self.state[connection].first else { return };
-            let Some(ack) = segment.options.dss.and_then(|dss| dss.data_ack) else { return };
+            let Some(ack) = segment.options.dss().and_then(|dss| dss.data_ack) else { return };
             let acked = &mut self.connections[connection].acked;
             let last = acked.last().map_or(0, |(_, number)| *number);
             let number = ack.near(Dsn::new(first.get().wrapping_add(last))).get().wrapping_sub(first.get());

@@ -57,19 +57,21 @@ impl Describer<'_> {
         if !segment.payload.is_empty() {
             self.payload(segment, &mut fields);
         }
-        if let Some(handshake) = options.handshake.as_deref() {
-            fields.extend(handshake.mss.map(|mss| field("mss", mss)));
-            fields.extend(handshake.window_scale.map(|scale| field("wscale", scale)));
-            fields.extend(handshake.sack_permitted.then(|| flag("sack_ok")));
-        }
-        if let Some(timestamps) = options.timestamps {
+        let handshake = options.handshake();
+        fields.extend(handshake.mss.map(|mss| field("mss", mss)));
+        fields.extend(handshake.window_scale.map(|scale| field("wscale", scale)));
+        fields.extend(handshake.sack_permitted.then(|| flag("sack_ok")));
+        if let Some(timestamps) = options.timestamps() {
             fields.push(field("ts", format!("{}:{}", timestamps.value, timestamps.echo)));
         }
-        if !options.sack.is_empty() {
+        if options.has_sack() {
             let side = self.side.other();
-            let blocks = options.sack.as_slice().iter();
-            let texts: Vec<String> =
-                blocks.map(|block| format!("{}:{}", number(block.start, side), number(block.end, side))).collect();
+            let sack = options.sack();
+            let texts: Vec<String> = sack
+                .as_slice()
+                .iter()
+                .map(|block| format!("{}:{}", number(block.start, side), number(block.end, side)))
+                .collect();
             fields.push(field("sack", texts.join(",")));
         }
         for unknown in options.unknown() {
@@ -79,7 +81,7 @@ impl Describer<'_> {
             fields.push(field("broken", anabranch_units::hex(options.broken())));
         }
         let mut texts = Vec::new();
-        texts.extend(options.dss.map(|dss| self.dss(&dss)));
+        texts.extend(options.dss().map(|dss| self.dss(&dss)));
         texts.extend(options.mptcp().iter().map(|option| self.option(segment, option)));
         SegmentText { flags: flags_text(segment.flags), fields, options: texts }
     }
@@ -90,7 +92,7 @@ impl Describer<'_> {
             return fields.push(field("len", length));
         };
         let seq = i64::from(segment.seq.distance(isn)) + i64::from(segment.flags.has(Flags::SYN));
-        let own = segment.options.dss.and_then(|dss| dss.map).and_then(|map| {
+        let own = segment.options.dss().and_then(|dss| dss.map).and_then(|map| {
             let data = self.world.relative(self.at, self.side, map.dsn)?;
             Some(data.wrapping_add(seq - i64::from(map.subflow_seq as i32)))
         });

@@ -129,7 +129,7 @@ impl World {
                 line.host_isn = Some(segment.seq);
                 line.host_next = 0;
             }
-            if let Some(timestamps) = segment.options.timestamps {
+            if let Some(timestamps) = segment.options.timestamps() {
                 line.host_clock = timestamps.value;
             }
             for option in segment.options.mptcp() {
@@ -151,8 +151,8 @@ impl World {
             *next = (*next).max(seq + segment.sequence_length() as i64);
         }
         let mut maps = Vec::new();
-        if let Some(map) = segment.options.dss.and_then(|dss| dss.map) {
-            let fin = i64::from(segment.options.dss.is_some_and(|dss| dss.data_fin));
+        if let Some(map) = segment.options.dss().and_then(|dss| dss.map) {
+            let fin = i64::from(segment.options.dss().is_some_and(|dss| dss.data_fin));
             if let Some(data) = self.relative(at, side, map.dsn) {
                 let length = (i64::from(map.length) - fin).max(0);
                 maps.push(Known { subflow: i64::from(map.subflow_seq as i32), data, length });

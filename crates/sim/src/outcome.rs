@@ -250,7 +250,7 @@ pub(crate) fn record(
         DataSeq::Short(low) => low,
         DataSeq::Long(dsn) => dsn.low(),
     };
-    let (flow, dss) = (segment.flow, segment.options.dss);
+    let (flow, dss) = (segment.flow, segment.options.dss());
     EventRecord {
         at,
         client: place.client,

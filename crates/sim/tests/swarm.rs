@@ -242,7 +242,7 @@ struct Shared(u64);
 impl Observer for Shared {
     fn on_sent(&mut self, sight: Sight<'_>, _purpose: Option<Purpose>) {
         if let Content::Segment(segment) = sight.content {
-            let map = segment.options.dss.and_then(|dss| dss.map);
+            let map = segment.options.dss().and_then(|dss| dss.map);
             self.0 += u64::from(map.is_some_and(|map| usize::from(map.length) > segment.payload.len() + 1));
         }
     }

@@ -18,7 +18,7 @@
 //! with 64 bits (RFC 8684 §3.3.2).
 
 use crate::options::OPTION_SPACE;
-use crate::{Dss, Foreign, MpOption, Options, SackBlocks};
+use crate::{Dss, Handshake, MpOption, Options, SackBlocks};
 
 /// Makes `options` fit the header, by the priorities above. Answers the bytes that they then take, padding included,
 /// and the options that had to leave, which are the caller's to send: together the two are the wish list.
@@ -45,50 +45,54 @@ pub fn sack_room(options: &Options) -> usize {
 
 /// True if nothing but one MPTCP option stands beside the timestamps.
 fn is_alone(options: &Options) -> bool {
-    let Options { timestamps: _, sack, dss, handshake, mptcp, foreign } = options;
-    let one = mptcp.as_ref().is_some_and(|options| options.len() == 1);
-    one && dss.is_none() && sack.is_empty() && handshake.is_none() && foreign.is_none()
+    let nothing_else = !options.has_dss() && !options.has_sack() && options.handshake() == Handshake::default();
+    options.mptcp().len() == 1 && nothing_else && options.foreign().is_empty()
 }
 
 /// Deals out the space.
 #[cold]
 fn choose(options: &mut Options) -> Option<Box<Options>> {
-    let Options { timestamps, sack, dss, handshake, mptcp, foreign } = std::mem::take(options);
+    let wish = std::mem::take(options);
     let mut left_out = Options::default();
-    (options.timestamps, options.handshake) = (timestamps, handshake);
+    options.set_timestamps(wish.timestamps());
+    if wish.handshake() != Handshake::default() {
+        *options.handshake_mut() = wish.handshake();
+    }
     let mut room = Room(OPTION_SPACE.saturating_sub(options.wire_length()));
 
-    let wishes = mptcp.map(|wishes| *wishes).unwrap_or_default();
-    let mut granted: Vec<bool> = wishes.iter().map(|wish| is_due(wish) && room.take(wish.wire_length())).collect();
-    let has_map = dss.is_some_and(|dss| dss.map.is_some());
+    let mut granted: Vec<bool> =
+        wish.mptcp().iter().map(|option| is_due(option) && room.take(option.wire_length())).collect();
+    let mut deal_dss = |room: &mut Room, options: &mut Options| {
+        let (granted, left) = room.take_dss(wish.dss());
+        options.set_dss(granted);
+        left_out.set_dss(left);
+    };
+    let has_map = wish.dss().is_some_and(|dss| dss.map.is_some());
     if has_map {
-        (options.dss, left_out.dss) = room.take_dss(dss);
+        deal_dss(&mut room, options);
     }
-    for (wish, granted) in wishes.iter().zip(&mut granted) {
-        *granted = *granted || (!is_due(wish) && room.take(wish.wire_length()));
+    for (option, granted) in wish.mptcp().iter().zip(&mut granted) {
+        *granted = *granted || (!is_due(option) && room.take(option.wire_length()));
     }
     if !has_map {
-        (options.dss, left_out.dss) = room.take_dss(dss);
+        deal_dss(&mut room, options);
     }
-    for (wish, granted) in wishes.into_iter().zip(granted) {
-        if granted { options.push_mptcp(wish) } else { left_out.push_mptcp(wish) }
+    for (option, granted) in wish.mptcp().iter().zip(granted) {
+        if granted { &mut *options } else { &mut left_out }.push_mptcp(option.clone());
     }
-    for block in sack.as_slice() {
+    for block in wish.sack().as_slice() {
         // Kind and length with their padding take four bytes, each block eight.
-        let needed = if options.sack.is_empty() { 12 } else { 8 };
-        let to = if left_out.sack.is_empty() && room.take(needed) { &mut options.sack } else { &mut left_out.sack };
-        assert!(to.push(*block), "a part has no more blocks than the whole");
+        let needed = if options.has_sack() { 8 } else { 12 };
+        let to = if !left_out.has_sack() && room.take(needed) { &mut *options } else { &mut left_out };
+        assert!(to.push_sack(*block), "a part has no more blocks than the whole");
     }
-    if let Some(foreign) = foreign {
-        let Foreign { unknown, broken } = *foreign;
-        for option in unknown {
-            let to = if room.take(2 + option.data.len() as u64) { &mut *options } else { &mut left_out };
-            to.push_unknown(option.kind, &option.data);
-        }
-        if !broken.is_empty() {
-            let to = if room.take(broken.len() as u64) { &mut *options } else { &mut left_out };
-            to.set_broken(&broken);
-        }
+    for option in wish.unknown() {
+        let to = if room.take(2 + option.data.len() as u64) { &mut *options } else { &mut left_out };
+        to.push_unknown(option.kind, &option.data);
+    }
+    if !wish.broken().is_empty() {
+        let to = if room.take(wish.broken().len() as u64) { options } else { &mut left_out };
+        to.set_broken(wish.broken());
     }
     (left_out != Options::default()).then(|| Box::new(left_out))
 }
@@ -134,14 +138,15 @@ mod tests {
     use anabranch_units::{AddressId, Dsn, SubflowSeq};
 
     fn wishes(dss: Option<(bool, bool)>, blocks: u32, mptcp: Vec<MpOption>) -> Options {
-        let mut options = Options { timestamps: Some(Timestamps { value: 1, echo: 2 }), ..Options::default() };
-        options.dss = dss.map(|(ack, map)| Dss {
+        let mut options = Options::default();
+        options.set_timestamps(Some(Timestamps { value: 1, echo: 2 }));
+        options.set_dss(dss.map(|(ack, map)| Dss {
             data_ack: ack.then_some(DataSeq::Long(Dsn::new(7))),
             map: map.then_some(Map { dsn: DataSeq::Long(Dsn::new(9)), subflow_seq: 1, length: 9, checksum: Some(3) }),
             data_fin: false,
-        });
+        }));
         for n in 0..blocks {
-            assert!(options.sack.push(SackBlock { start: SubflowSeq::new(n), end: SubflowSeq::new(n + 1) }));
+            assert!(options.push_sack(SackBlock { start: SubflowSeq::new(n), end: SubflowSeq::new(n + 1) }));
         }
         mptcp.into_iter().for_each(|option| options.push_mptcp(option));
         options
@@ -172,16 +177,17 @@ mod tests {
             (wishes(Some((true, false)), 0, vec![add(Some(80))]), (12, 0, 0), (0, 0, 1)),
         ] {
             let seen = |options: &Options| {
-                let dss = options.dss.map_or(0, |dss| dss.wire_length().next_multiple_of(4));
-                (dss, options.sack.as_slice().len(), options.mptcp().len())
+                let dss = options.dss().map_or(0, |dss| dss.wire_length().next_multiple_of(4));
+                (dss, options.sack().as_slice().len(), options.mptcp().len())
             };
             let mut options = wishes.clone();
             let left_out = plan(&mut options).1.unwrap_or_default();
             assert_eq!((seen(&options), seen(&left_out)), (granted, left), "{wishes:?}");
             assert!(options.wire_length() <= OPTION_SPACE);
-            let without = Options { sack: SackBlocks::default(), ..options.clone() };
-            let asked = wishes.sack.as_slice().len();
-            assert_eq!(sack_room(&without).min(asked), options.sack.as_slice().len(), "{wishes:?}");
+            let mut without = options.clone();
+            without.set_sack(SackBlocks::default());
+            let asked = wishes.sack().as_slice().len();
+            assert_eq!(sack_room(&without).min(asked), options.sack().as_slice().len(), "{wishes:?}");
         }
     }
 }

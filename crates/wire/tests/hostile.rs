@@ -67,8 +67,8 @@ fn ours() -> Vec<Bytes> {
             ),
         ] {
             let mut segment = Segment::new(flow, Flags::ACK, SubflowSeq::new(7), SubflowSeq::new(8));
-            segment.options.timestamps = timestamps;
-            segment.options.dss = dss;
+            segment.options.set_timestamps(timestamps);
+            segment.options.set_dss(dss);
             others.into_iter().for_each(|option| segment.options.push_mptcp(option));
             segment.payload = Bytes::from_static(b"data").into();
             let mut out = BytesMut::new();
@@ -112,8 +112,8 @@ fn every_option_byte_changed_to_everything() {
         let segment = parse(&packet, Checksums::Verify).expect("golden packets are good");
         let kind = |option: &MpOption| (format!("{:?}", std::mem::discriminant(option)), option.wire_length());
         let kinds: Vec<_> = segment.options.mptcp().iter().map(kind).collect();
-        let dss = segment.options.dss.map(|dss| (dss.wire_length(), dss.data_fin, dss.map.map(|map| map.length)));
-        if !tried.insert((ip, options.len(), kinds, dss, segment.options.timestamps.is_some())) {
+        let dss = segment.options.dss().map(|dss| (dss.wire_length(), dss.data_fin, dss.map.map(|map| map.length)));
+        if !tried.insert((ip, options.len(), kinds, dss, segment.options.timestamps().is_some())) {
             continue;
         }
         for at in options {

@@ -102,8 +102,8 @@ proptest! {
                     prop_assert_eq!(&captured.segment.options, &segment.options);
                 } else {
                     let there = captured.segment.options;
-                    prop_assert!(there.timestamps.is_none() || there.timestamps == segment.options.timestamps);
-                    prop_assert!(there.dss.is_none() || there.dss == segment.options.dss);
+                    prop_assert!(there.timestamps().is_none() || there.timestamps() == segment.options.timestamps());
+                    prop_assert!(there.dss().is_none() || there.dss() == segment.options.dss());
                     prop_assert!(segment.options.mptcp().starts_with(there.mptcp()));
                     prop_assert!(segment.options.unknown().starts_with(there.unknown()));
                     // Damage is blamed on the sender only where the capture is whole.
@@ -156,9 +156,9 @@ fn what_has_no_layout_is_refused() {
         }),
         ("at least one address", |s, _| s.options.push_mptcp(MpOption::RemoveAddr(RemoveAddr { ids: vec![] }))),
         ("have no length", |s, _| {
-            s.options.foreign.get_or_insert_default().unknown.push(UnknownOption { kind: 1, data: vec![] });
+            s.options.foreign_mut().unknown.push(UnknownOption { kind: 1, data: vec![] });
         }),
-        ("options take 44 bytes", |s, _| s.options.foreign.get_or_insert_default().broken = vec![9; 41]),
+        ("options take 44 bytes", |s, _| s.options.foreign_mut().broken = vec![9; 41]),
     ];
     for (fault, spoil) in cases {
         let mut segment = Segment::new(flow, Flags::ACK, SubflowSeq::new(1), SubflowSeq::new(2));

@@ -32,15 +32,16 @@ impl Seen {
     fn by_us(segment: &Segment) -> Self {
         let options = &segment.options;
         let (unknown, foreign): (Vec<_>, Vec<_>) = options.unknown().iter().partition(|option| option.kind != MPTCP);
-        let blocks = options.sack.as_slice().iter().take(3).map(|block| (block.start.get(), block.end.get()));
+        let sack = options.sack();
+        let blocks = sack.as_slice().iter().take(3).map(|block| (block.start.get(), block.end.get()));
         Seen {
-            mss: options.handshake.as_ref().and_then(|handshake| handshake.mss),
-            window_scale: options.handshake.as_ref().and_then(|handshake| handshake.window_scale),
-            sack_permitted: options.handshake.as_ref().filter(|handshake| handshake.sack_permitted).map(|_| ()),
-            timestamps: options.timestamps.map(|timestamps| (timestamps.value, timestamps.echo)),
+            mss: options.handshake().mss,
+            window_scale: options.handshake().window_scale,
+            sack_permitted: options.handshake().sack_permitted.then_some(()),
+            timestamps: options.timestamps().map(|timestamps| (timestamps.value, timestamps.echo)),
             sack: Some(blocks.collect::<Vec<_>>()).filter(|blocks| !blocks.is_empty()),
             unknown: unknown.into_iter().map(|option| (option.kind, option.data.clone())).collect(),
-            mptcp: usize::from(options.dss.is_some()) + options.mptcp().len() + foreign.len(),
+            mptcp: usize::from(options.has_dss()) + options.mptcp().len() + foreign.len(),
             broken: options.broken().to_vec(),
         }
     }

@@ -36,10 +36,10 @@ fn options() -> Vec<(Segment, Vec<(usize, u8)>)> {
     let ack = Dss { data_ack: Some(DataSeq::Long(Dsn::new(u64::MAX))), ..Dss::default() };
     let map = Map { dsn: DataSeq::Long(Dsn::new(u64::MAX)), subflow_seq: u32::MAX, length: 2, checksum: None };
     let mut dss = segment(Flags::ACK);
-    dss.options.dss = Some(Dss { map: Some(map), data_fin: true, ..ack });
+    dss.options.set_dss(Some(Dss { map: Some(map), data_fin: true, ..ack }));
     dss.payload = Bytes::from_static(b"x").into();
     let mut lone = segment(Flags::ACK);
-    lone.options.dss = Some(ack);
+    lone.options.set_dss(Some(ack));
     let (token, nonce) = (Token(u32::MAX), Nonce(u32::MAX));
     let join = |backup| JoinSyn { backup, address: AddressId(255), token, nonce };
     let join_ack = |backup| JoinSynAck { backup, address: AddressId(255), hmac: [255; 8], nonce };

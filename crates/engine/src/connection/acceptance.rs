@@ -64,7 +64,7 @@ impl Connection {
             return true;
         }
         // RFC 7323 §3.2: once negotiated, every segment carries it.
-        let Some(timestamps) = segment.options.timestamps else {
+        let Some(timestamps) = segment.options.timestamps() else {
             shared.counters.unacceptable += 1;
             return false;
         };
@@ -80,7 +80,7 @@ impl Connection {
     /// The DATA_ACK of a segment whose subflow-level bytes were received before.
     fn take_late_data_ack(&mut self, now: Instant, segment: &Segment, slot: Slot, shared: &mut Shared) {
         let Some(ack) =
-            segment.options.dss.and_then(|dss| dss.data_ack).filter(|_| self.life.mode() == Mode::Multipath)
+            segment.options.dss().and_then(|dss| dss.data_ack).filter(|_| self.life.mode() == Mode::Multipath)
         else {
             return;
         };

@@ -19,12 +19,11 @@ impl Sender {
         let same_window = segment.window == subflow.tx.snd_wnd;
         let una = subflow.tx.recovery.snd_una();
         subflow.tx.take_window(segment.window, start, ack);
-        let sacks = segment.options.sack.as_slice();
         let pure = segment.payload.is_empty() && !segment.flags.has(Flags::FIN);
         // RFC 8684 §3.4: an ACK that carries a control option is no sign of loss.
-        let control = segment.options.mptcp.is_some();
+        let control = !segment.options.mptcp().is_empty();
         let is_duplicate = ack == una && pure && same_window && !control && !subflow.tx.recovery.is_empty();
-        if ack <= una && sacks.is_empty() && !is_duplicate {
+        if ack <= una && !segment.options.has_sack() && !is_duplicate {
             return false;
         }
         let (sack, count, dsack) = sack_offsets(segment, ack, subflow.tx.iss, subflow.tx.recovery.snd_nxt());
@@ -199,7 +198,11 @@ fn sack_offsets(
     let mut offsets = [(0, 0); 4];
     let mut count = 0;
     let mut dsack = None;
-    let blocks = segment.options.sack.as_slice();
+    if !segment.options.has_sack() {
+        return (offsets, count, dsack);
+    }
+    let sack = segment.options.sack();
+    let blocks = sack.as_slice();
     let offset = |seq: SubflowSeq| seq.offset_near(iss, ack);
     for (position, block) in blocks.iter().enumerate() {
         let (Some(start), Some(end)) = (offset(block.start), offset(block.end)) else { continue };

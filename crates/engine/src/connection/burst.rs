@@ -20,7 +20,7 @@ use crate::originals::Declared;
 use crate::recovery::Sent;
 use crate::shared::Shared;
 use anabranch_units::SubflowId;
-use anabranch_wire::{Map, MpOption, Options, dss_checksum};
+use anabranch_wire::{Dss, Map, MpOption, Options, dss_checksum};
 
 /// Segments in the endpoint's queue whose mapping may yet grow.
 pub(super) struct Burst {
@@ -121,7 +121,7 @@ impl Connection {
         let mut segments = shared.out.range_mut(places);
         let keys = segments.next().and_then(|first| {
             declare(&mut first.segment.options, &map, declared.data_fin);
-            first.segment.options.mptcp.is_some().then(|| first.segment.options.clone())
+            (!first.segment.options.mptcp().is_empty()).then(|| first.segment.options.clone())
         });
         for transmit in segments {
             match &keys {
@@ -138,11 +138,10 @@ impl Connection {
 
 /// Replaces the mapping of the options.
 fn declare(options: &mut Options, map: &Map, data_fin: bool) {
-    if let Some(dss) = &mut options.dss {
-        dss.map = Some(*map);
-        dss.data_fin = data_fin;
+    if let Some(dss) = options.dss() {
+        options.set_dss(Some(Dss { map: Some(*map), data_fin, ..dss }));
     }
-    for option in options.mptcp.iter_mut().flat_map(|options| options.iter_mut()) {
+    for option in options.mptcp_mut() {
         if let MpOption::Capable(capable) = option {
             capable.data = Some((map.length, map.checksum));
         }

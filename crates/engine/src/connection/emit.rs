@@ -33,8 +33,9 @@ impl Connection {
         segment.window = field as u16;
         self.receiver.on_told(field << subflow.rx.rcv_scale);
         if subflow.timestamps {
-            segment.options.timestamps =
-                Some(Timestamps { value: subflow.tx.timestamp(now), echo: subflow.rx.ts_recent });
+            segment
+                .options
+                .set_timestamps(Some(Timestamps { value: subflow.tx.timestamp(now), echo: subflow.rx.ts_recent }));
         }
         subflow.rx.ack.segments = 0;
         subflow.rx.ack.deadline = None;
@@ -95,11 +96,11 @@ impl Connection {
         // A short DATA_ACK leaves room for one more SACK block, where it is allowed.
         if multipath && subflow.state != State::Confirming {
             let ack = Dss { data_ack: Some(self.data_ack(sacking && !self.negotiated.long_dsn)), ..Dss::default() };
-            segment.options.dss = Some(ack);
+            segment.options.set_dss(Some(ack));
         }
         if sacking {
             let most = sack_room(&segment.options);
-            segment.options.sack = self.subflows[slot].rx.sack_blocks(most);
+            segment.options.set_sack(self.subflows[slot].rx.sack_blocks(most));
         }
         segment
     }
@@ -122,7 +123,7 @@ impl Connection {
         let offset = self.subflows[slot].tx.recovery.snd_nxt();
         let mut segment = self.base(now, slot, Flags::ACK, offset, shared);
         let map = Some(self.keys.data_fin_map(fin, self.negotiated.checksum));
-        segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map, data_fin: true });
+        segment.options.set_dss(Some(Dss { data_ack: Some(self.data_ack(false)), map, data_fin: true }));
         self.transmit_segment(slot, segment, purpose, shared);
     }
 
@@ -146,7 +147,7 @@ impl Connection {
             None
         };
         if self.life.mode() == Mode::Plain {
-            segment.options.dss = self.infinite_mapping(sent);
+            segment.options.set_dss(self.infinite_mapping(sent));
             self.add_fail(&mut segment);
         } else {
             self.add_mapping(slot, map.as_ref(), &mut segment);
@@ -202,7 +203,7 @@ impl Connection {
                 let out = &self.sender.outgoing;
                 let last = out.fin.filter(|fin| out.fin_sent && !out.fin_acked && out.una == *fin);
                 let map = last.map(|fin| self.keys.data_fin_map(fin, self.negotiated.checksum));
-                segment.options.dss = Some(Dss { data_ack, data_fin: map.is_some(), map });
+                segment.options.set_dss(Some(Dss { data_ack, data_fin: map.is_some(), map }));
             }
             return;
         };
@@ -216,7 +217,7 @@ impl Connection {
             return;
         }
         let data_fin = declared.data_fin;
-        segment.options.dss = Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin });
+        segment.options.set_dss(Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin }));
     }
 
     /// Returns our MP_CAPABLE; with both keys if `keys`, otherwise with the key that a SYN/ACK carries.
@@ -288,8 +289,8 @@ impl Connection {
     /// Sends what found no room on a segment: each control option goes onto a segment of its own, a DATA_ACK onto the
     /// next ACK. SACK blocks wait for the next one as well, which says them again.
     fn on_left_out(&mut self, slot: Slot, left_out: Options, beside: &Segment, shared: &mut Shared) {
-        assert!(left_out.dss.is_none_or(|dss| dss.map.is_none()), "data keeps its mapping");
-        self.subflows[slot].rx.ack.now |= left_out.dss.is_some();
+        assert!(left_out.dss().is_none_or(|dss| dss.map.is_none()), "data keeps its mapping");
+        self.subflows[slot].rx.ack.now |= left_out.dss().is_some();
         for option in left_out.mptcp() {
             let mut alone = Box::new(beside.clone());
             alone.options.push_mptcp(option.clone());

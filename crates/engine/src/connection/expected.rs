@@ -26,7 +26,7 @@ impl Connection {
         if shared.takes_long_way() || !matches!(self.life, Life::Multipath) || !is_ordinary(subflow, segment, now) {
             return false;
         }
-        let (Some(dss), Some(ack)) = (segment.options.dss, subflow.acceptable_ack(segment)) else { return false };
+        let (Some(dss), Some(ack)) = (segment.options.dss(), subflow.acceptable_ack(segment)) else { return false };
         match dss.map {
             None if segment.payload.is_empty() && !dss.data_fin => {
                 let start = subflow.rx.rcv_nxt;
@@ -60,7 +60,7 @@ impl Connection {
         let proven = self.negotiated.checksum || map.checksum.is_some();
         let rx = &subflow.rx;
         let waits = !rx.ofo.is_empty() || !rx.maps.is_empty() || !rx.unplaced.is_empty() || rx.peer_fin.is_some();
-        let quiet = ack == subflow.tx.recovery.snd_una() && segment.options.sack.is_empty();
+        let quiet = ack == subflow.tx.recovery.snd_una() && !segment.options.has_sack();
         if !whole || !here || proven || waits || !quiet || shared.config.profile.coupled_acks {
             return false;
         }
@@ -91,7 +91,7 @@ impl Connection {
 fn is_ordinary(subflow: &Subflow, segment: &Segment, now: Instant) -> bool {
     const PUSHED: Flags = Flags(Flags::ACK.0 | Flags::PSH.0);
     let flags = segment.flags.0 | Flags::PSH.0 == PUSHED.0;
-    let timely = match segment.options.timestamps {
+    let timely = match segment.options.timestamps() {
         Some(timestamps) => subflow.timestamps && !subflow.rx.is_old(timestamps.value, now),
         None => !subflow.timestamps,
     };
@@ -99,7 +99,7 @@ fn is_ordinary(subflow: &Subflow, segment: &Segment, now: Instant) -> bool {
         && timely
         && subflow.state == State::Established
         && segment.seq == subflow.rx.irs + subflow.rx.rcv_nxt
-        && segment.options.mptcp.is_none()
+        && segment.options.mptcp().is_empty()
         && !subflow.liveness.stale
         && subflow.liveness.removal_probe.is_none()
 }
@@ -264,13 +264,13 @@ mod tests {
             let options = &segment.options;
             let mut subflows = self.hosts[0][host].connections.iter().filter_map(|slot| slot.connection.as_ref());
             let next = |it: &Subflow| it.flow.dst == segment.flow.src && segment.seq == it.rx.irs + it.rx.rcv_nxt;
-            let ends = segment.flags.has(Flags::FIN) || options.dss.as_ref().is_some_and(|dss| dss.data_fin);
+            let ends = segment.flags.has(Flags::FIN) || options.dss().as_ref().is_some_and(|dss| dss.data_fin);
             match () {
-                () if options.mptcp.is_some() || segment.flags.has(Flags::SYN) => "MPTCP options or SYN",
+                () if !options.mptcp().is_empty() || segment.flags.has(Flags::SYN) => "MPTCP options or SYN",
                 () if ends => "FIN",
                 () if !subflows.any(|it| it.subflows.iter().any(next)) => "out of order",
                 () if !segment.payload.is_empty() => "data",
-                () if !options.sack.is_empty() => "ACK with SACK",
+                () if options.has_sack() => "ACK with SACK",
                 () => "ACK",
             }
         }

@@ -386,7 +386,7 @@ impl Connection {
                     self.keys.learn(theirs, shared.chosen.idsn(theirs));
                 }
                 // Data with a DSS has overtaken the third ACK; the keys will come.
-                None if segment.options.dss.is_some() => return false,
+                None if segment.options.has_dss() => return false,
                 _ => self.fall_back(now, FallbackReason::ThirdAck, shared),
             }
         }
@@ -423,7 +423,7 @@ impl Connection {
                 true
             }
             // Overtaken by data: the third ACK will be repeated.
-            (None, _) if segment.options.dss.is_some() => false,
+            (None, _) if segment.options.has_dss() => false,
             _ => {
                 self.refuse_join(now, slot, shared);
                 false

@@ -78,7 +78,7 @@ impl Connection {
             self.subflows[slot].liveness.potentially_failed = false;
             self.sender.on_subflows_changed(now, &self.subflows);
         }
-        if segment.options.mptcp.is_some() {
+        if !segment.options.mptcp().is_empty() {
             self.handle_options(now, slot, segment, shared);
             if self.life.is_gone() || self.life.is_fast_closing() || !self.subflows.has(slot) {
                 return;
@@ -90,11 +90,11 @@ impl Connection {
         self.handle_ack(now, slot, start, segment, ack);
         let mut placing = Placing::ByTable;
         if self.life.mode() != Mode::Multipath {
-            if !self.check_agreement(now, slot, segment.options.dss.as_ref(), shared) {
+            if !self.check_agreement(now, slot, segment.options.dss().as_ref(), shared) {
                 return;
             }
             self.handle_plain_ack(now, slot, segment, ack, shared);
-        } else if let Some(dss) = segment.options.dss {
+        } else if let Some(dss) = segment.options.dss() {
             match self.handle_dss(now, slot, start, segment, &dss, shared) {
                 Some(told) => placing = told,
                 None => return,

@@ -82,7 +82,7 @@ impl Connection {
         if self.life.mode() != Mode::Multipath {
             return true;
         }
-        if segment.options.dss.is_some() {
+        if segment.options.has_dss() {
             self.subflows[slot].note_dss(now, ack);
             self.confirm(now, slot, shared);
             return true;

@@ -113,12 +113,12 @@ fn unknown_rtt(profile: &Profile) -> Duration {
 
 /// Offer of a SYN, as far as our profile knows it.
 fn offered(syn: &Segment, profile: &Profile) -> Terms {
-    let options = syn.options.handshake.as_deref().copied().unwrap_or_default();
+    let options = syn.options.handshake();
     Terms {
         mss: options.mss.unwrap_or_else(|| default_mss(&syn.flow)),
         window_scale: options.window_scale.filter(|_| profile.window_scaling),
         sack: profile.sack && options.sack_permitted,
-        timestamps: profile.timestamps && syn.options.timestamps.is_some(),
+        timestamps: profile.timestamps && syn.options.timestamps().is_some(),
     }
 }
 

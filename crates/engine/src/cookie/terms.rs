@@ -61,13 +61,13 @@ impl Terms {
     pub(crate) fn syn_ack(self, syn: &Segment, iss: SubflowSeq, clock: u32, shift: u8, mss: u16) -> Segment {
         let mut answer = Segment::new(syn.flow.reversed(), Flags::SYN.with(Flags::ACK), iss, syn.seq + 1);
         let window_scale = self.window_scale.map(|_| shift);
-        answer.options.handshake =
-            Some(Box::new(Handshake { mss: Some(mss), window_scale, sack_permitted: self.sack }));
-        answer.options.timestamps = syn
-            .options
-            .timestamps
-            .filter(|_| self.timestamps)
-            .map(|theirs| Timestamps { value: self.timestamp(clock), echo: theirs.value });
+        *answer.options.handshake_mut() = Handshake { mss: Some(mss), window_scale, sack_permitted: self.sack };
+        answer.options.set_timestamps(
+            syn.options
+                .timestamps()
+                .filter(|_| self.timestamps)
+                .map(|theirs| Timestamps { value: self.timestamp(clock), echo: theirs.value }),
+        );
         answer
     }
 
@@ -76,8 +76,8 @@ impl Terms {
         let isn = SubflowSeq::new(ack.seq.get().wrapping_sub(1));
         let mut syn = Segment::new(ack.flow, Flags::SYN, isn, SubflowSeq::new(0));
         let Terms { mss, window_scale, sack, timestamps } = self;
-        syn.options.handshake = Some(Box::new(Handshake { mss: Some(mss), window_scale, sack_permitted: sack }));
-        syn.options.timestamps = ack.options.timestamps.filter(|_| timestamps);
+        *syn.options.handshake_mut() = Handshake { mss: Some(mss), window_scale, sack_permitted: sack };
+        syn.options.set_timestamps(ack.options.timestamps().filter(|_| timestamps));
         syn
     }
 }

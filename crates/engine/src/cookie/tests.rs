@@ -21,10 +21,10 @@ fn terms(mss: u16, window_scale: Option<u8>, sack: bool, timestamps: bool) -> Te
 fn ack(flow: FlowKey, isn: u32, cookie: &Cookie) -> (Segment, Option<u32>) {
     let syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(isn), SubflowSeq::new(0));
     let mut syn = Segment { options: Default::default(), ..syn };
-    syn.options.timestamps = Some(Timestamps { value: 77, echo: 0 });
+    syn.options.set_timestamps(Some(Timestamps { value: 77, echo: 0 }));
     let answer = cookie.terms.syn_ack(&syn, cookie.iss, 123_456_789, 7, 1460);
     let ack = Segment::new(flow, Flags::ACK, SubflowSeq::new(isn) + 1, answer.seq + 1);
-    (ack, answer.options.timestamps.map(|timestamps| timestamps.value))
+    (ack, answer.options.timestamps().map(|timestamps| timestamps.value))
 }
 
 #[test]

@@ -159,10 +159,10 @@ impl Endpoint {
         if !self.listening.contains(&port) || !self.shared.cookies.are_out(now) {
             return self.refuse_stranger(now, segment);
         }
-        let echo = segment.options.timestamps.filter(|_| self.shared.config.profile.timestamps);
+        let echo = segment.options.timestamps().filter(|_| self.shared.config.profile.timestamps);
         match self.shared.cookies.answered(now, segment, echo.map(|timestamps| timestamps.echo)) {
             // Data that has overtaken the keys; they will come.
-            Some(_) if segment.options.dss.is_some() => {}
+            Some(_) if segment.options.has_dss() => {}
             Some(cookie) => {
                 let id = self.allocate();
                 let connection = Connection::resume(now, id, &cookie, segment, &mut self.shared);

@@ -43,7 +43,7 @@ impl Subflow {
     pub(crate) fn note_valid(&mut self, now: Instant, start: u64, segment: &Segment, autotuned: bool) {
         let Subflow { tx, rx, liveness, .. } = self;
         let newest = |timestamps: &Timestamps| start <= rx.rcv_nxt && !rx.is_old(timestamps.value, now);
-        if let Some(timestamps) = segment.options.timestamps.filter(newest) {
+        if let Some(timestamps) = segment.options.timestamps().filter(newest) {
             rx.ts_recent = timestamps.value;
             rx.ts_recent_at = now;
             if autotuned && segment.payload.len() >= tx.mss as usize {

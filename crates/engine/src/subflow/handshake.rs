@@ -19,13 +19,10 @@ impl Subflow {
         segment.window = window;
         let (sack, timestamps) = if answer { (self.sack, self.timestamps) } else { (profile.sack, profile.timestamps) };
         let scaling = if answer { self.rx.rcv_scale > 0 || self.tx.snd_scale > 0 } else { profile.window_scaling };
-        segment.options.handshake = Some(Box::new(Handshake {
-            mss: Some(mss),
-            window_scale: scaling.then_some(self.rx.rcv_scale),
-            sack_permitted: sack,
-        }));
+        *segment.options.handshake_mut() =
+            Handshake { mss: Some(mss), window_scale: scaling.then_some(self.rx.rcv_scale), sack_permitted: sack };
         if timestamps {
-            segment.options.timestamps = Some(Timestamps { value: self.tx.timestamp(now), echo: self.rx.ts_recent });
+            segment.options.set_timestamps(Some(Timestamps { value: self.tx.timestamp(now), echo: self.rx.ts_recent }));
         }
         segment
     }
@@ -33,11 +30,11 @@ impl Subflow {
     /// Takes over what the peer's SYN or SYN/ACK says about TCP; `mss` is the largest of our own, and `plain` whether
     /// segments go without DSS.
     pub(crate) fn take_syn(&mut self, now: Instant, syn: &Segment, mss: u16, profile: &Profile, plain: bool) {
-        let options = syn.options.handshake.as_deref().copied().unwrap_or_default();
+        let options = syn.options.handshake();
         self.rx.irs = syn.seq;
         self.rx.rcv_nxt = 1;
         self.take_clock(now, syn);
-        let timestamps = syn.options.timestamps.is_some();
+        let timestamps = syn.options.timestamps().is_some();
         self.negotiated(profile, now, options.sack_permitted, timestamps, options.window_scale);
         self.tx.mss_option = mss.min(options.mss.unwrap_or_else(|| default_mss(&self.flow)));
         self.tx.mss = self.payload_room(plain);
@@ -59,7 +56,7 @@ impl Subflow {
 
     /// Takes the peer's clock from a segment of the handshake.
     fn take_clock(&mut self, now: Instant, segment: &Segment) {
-        if let Some(timestamps) = segment.options.timestamps {
+        if let Some(timestamps) = segment.options.timestamps() {
             self.rx.ts_recent = timestamps.value;
             self.rx.ts_recent_at = now;
         }
@@ -70,7 +67,7 @@ impl Subflow {
     pub(crate) fn handshake_rtt(&self, now: Instant, segment: &Segment) -> Duration {
         let Some(timer) = self.handshake else { return Duration::from_millis(1) };
         let measured = now.since(timer.first_sent);
-        let echo = segment.options.timestamps.filter(|t| timer.retries > 0 && t.echo != 0);
+        let echo = segment.options.timestamps().filter(|t| timer.retries > 0 && t.echo != 0);
         let by_echo = echo.map(|t| Duration::from_millis(u64::from(self.tx.timestamp(now).wrapping_sub(t.echo))));
         by_echo.map_or(measured, |rtt| rtt.min(measured)).max(Duration::from_micros(1))
     }
@@ -79,7 +76,7 @@ impl Subflow {
     /// tells it.
     pub(crate) fn adopt(&mut self, now: Instant, iss: SubflowSeq, ack: &Segment, unknown: Duration) {
         self.tx.iss = iss;
-        let echo = ack.options.timestamps.filter(|_| self.timestamps);
+        let echo = ack.options.timestamps().filter(|_| self.timestamps);
         let age = echo.map(|echo| Duration::from_millis(u64::from(self.tx.timestamp(now).wrapping_sub(echo.echo))));
         // An echo may be from another clock if its sender lies.
         let rtt = age.map_or(unknown, |age| age.min(unknown)).max(Duration::from_millis(1));

@@ -40,7 +40,7 @@ impl Subflow {
         let spare = u64::from(self.full_segment()).saturating_sub(used) / SACK_BLOCK;
         let most = sack_room(&segment.options).min(spare as usize);
         if most > 0 {
-            segment.options.sack = self.rx.sack_blocks(most);
+            segment.options.set_sack(self.rx.sack_blocks(most));
             self.rx.ack.unreported = false;
         }
     }
@@ -50,7 +50,7 @@ impl Subflow {
         let seq = self.tx.seq(self.tx.recovery.snd_nxt());
         let mut beside = Segment::new(segment.flow, Flags::ACK, seq, segment.ack);
         beside.window = segment.window;
-        beside.options.timestamps = segment.options.timestamps;
+        beside.options.set_timestamps(segment.options.timestamps());
         beside
     }
 }

@@ -205,14 +205,14 @@ fn the_largest_announcement_fits() {
         let flow =
             anabranch_wire::FlowKey::new(SocketAddr::new(client_ip(0), 4000), SocketAddr::new(server_ip(0), PORT));
         let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(1000), SubflowSeq::new(0));
-        syn.options.handshake = handshake();
-        syn.options.timestamps = stamp;
+        *syn.options.handshake_mut() = handshake();
+        syn.options.set_timestamps(stamp);
         syn.options.push_mptcp(MpOption::Capable(MpCapable::OFFER));
         puppet.deliver(syn);
         let line = puppet.answered(Line { flow, irs: SubflowSeq::new(0), ack: 1 });
         let keys = puppet.keys(None);
         puppet.send(line.ack(1), |s| {
-            s.options.timestamps = stamp;
+            s.options.set_timestamps(stamp);
             s.options.push_mptcp(MpOption::Capable(keys));
         });
         let ours = echoes(&puppet.take());
@@ -286,7 +286,7 @@ fn a_join_that_is_given_up_costs_nothing_of_the_segment_that_says_so() {
     let map = puppet.map(1, 0, 10);
     puppet.send(second.ack(1), |s| {
         s.payload = PATTERN[..10].to_vec().into();
-        s.options.dss = Some(map);
+        s.options.set_dss(Some(map));
         s.options.push_mptcp(MpOption::RemoveAddr(RemoveAddr { ids: vec![AddressId(2)] }));
     });
     assert_eq!(stats(&puppet).iter().filter(|it| it.established).count(), 2);

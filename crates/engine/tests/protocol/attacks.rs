@@ -80,14 +80,14 @@ fn optimistic_acks_are_ignored() {
     assert!(first > 5000 && first < 30_000, "the initial window: {first}");
     // At the subflow.
     let dss = puppet.data_ack(100_000);
-    puppet.send(line.acking(100_001).ack(11), |s| s.options.dss = Some(dss));
+    puppet.send(line.acking(100_001).ack(11), |s| s.options.set_dss(Some(dss)));
     // At the data level alone, of everything there is, and beyond it.
     for (data, window) in [(200_000, 100), (1 << 40, 101)] {
         let dss = puppet.data_ack(data);
         puppet.send(line.ack(11), |s| {
             // Another window each time: no duplicate ACK, which may release a segment (RFC 3042).
             s.window = window;
-            s.options.dss = Some(dss);
+            s.options.set_dss(Some(dss));
         });
     }
     assert_eq!(payload(&puppet.take()), 0);
@@ -124,7 +124,7 @@ fn a_shrinking_window_is_survived() {
     let dss = puppet.data_ack(0);
     puppet.send(line.ack(11), |s| {
         s.window = 1000;
-        s.options.dss = Some(dss);
+        s.options.set_dss(Some(dss));
     });
     puppet.wait(Duration::from_secs(2));
     let out = puppet.take();
@@ -138,7 +138,7 @@ fn a_shrinking_window_is_survived() {
 fn a_closed_window_is_probed_while_the_peer_lives() {
     let shut = |s: &mut Segment, dss: Dss| {
         s.window = 0;
-        s.options.dss = Some(dss);
+        s.options.set_dss(Some(dss));
     };
     let (mut puppet, line) = confirmed(server());
     puppet.write(&PATTERN[..100_000]);
@@ -149,7 +149,7 @@ fn a_closed_window_is_probed_while_the_peer_lives() {
         let window = WINDOW - sent as u16;
         puppet.send(line.acking(sent + 1).ack(11), |s| {
             s.window = window;
-            s.options.dss = Some(dss);
+            s.options.set_dss(Some(dss));
         });
         sent += payload(&puppet.take()) as u64;
     }
@@ -181,21 +181,21 @@ fn old_timestamps_are_refused_until_they_expire() {
     let flow = FlowKey::new(SocketAddr::new(client_ip(0), 4000), SocketAddr::new(server_ip(0), PORT));
     let stamp = |value| Some(Timestamps { value, echo: 0 });
     let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(1000), SubflowSeq::new(0));
-    syn.options.handshake = handshake();
-    syn.options.timestamps = stamp(5000);
+    *syn.options.handshake_mut() = handshake();
+    syn.options.set_timestamps(stamp(5000));
     syn.options.push_mptcp(MpOption::Capable(MpCapable::OFFER));
     puppet.deliver(syn);
     let line = puppet.answered(Line { flow, irs: SubflowSeq::new(0), ack: 1 });
     let keys = puppet.keys(None);
     puppet.send(line.ack(1), |s| {
-        s.options.timestamps = stamp(5000);
+        s.options.set_timestamps(stamp(5000));
         s.options.push_mptcp(MpOption::Capable(keys));
     });
     let map = puppet.map(1, 0, 10);
     let data = |puppet: &mut Puppet, value| {
         puppet.send(line.ack(1), |s| {
-            s.options.timestamps = stamp(value);
-            s.options.dss = Some(map);
+            s.options.set_timestamps(stamp(value));
+            s.options.set_dss(Some(map));
             s.payload = Payload::from_static(&PATTERN[..10]).into();
         });
     };
@@ -273,7 +273,7 @@ fn four_byte_numbers_do_over_the_wrap() {
     let mut pair = Pair::seeded(seed, config((0..2).map(client_ip)), server());
     let mut chance = Seed(1).stream("loss");
     pair.rule = Box::new(move |_, segment| {
-        if let Some(dss) = &mut segment.options.dss {
+        if let Some(dss) = &mut segment.options.dss() {
             let short = |seq: &mut DataSeq| {
                 if let DataSeq::Long(dsn) = *seq {
                     *seq = DataSeq::Short(dsn.low());

@@ -16,7 +16,7 @@ fn bursting(config: Config) -> Config {
 }
 
 fn map_of(segment: &Segment) -> Option<Map> {
-    segment.options.dss.and_then(|dss| dss.map)
+    segment.options.dss().and_then(|dss| dss.map)
 }
 
 /// Returns the segments with data that the endpoint sent on this subflow.
@@ -104,14 +104,14 @@ fn the_end_of_the_stream_is_part_of_the_shared_mapping() {
     puppet.confirm(line.acking(14_321), 11, 14_320);
     let sent = data(&mut puppet, line);
     assert_mergeable(&sent);
-    let dss = sent[0].options.dss.unwrap();
+    let dss = sent[0].options.dss().unwrap();
     assert!(dss.data_fin && sent.len() == 4, "{sent:?}");
     assert_eq!(dss.map.unwrap().length, 20_000 - 14_320 + 1);
     puppet.wait(Duration::from_millis(1200));
     let again = data(&mut puppet, line);
     assert!(
         !again.is_empty()
-            && again.iter().all(|s| s.options.dss.map(|dss| (dss.map, dss.data_fin)) == Some((dss.map, true)))
+            && again.iter().all(|s| s.options.dss().map(|dss| (dss.map, dss.data_fin)) == Some((dss.map, true)))
     );
 }
 
@@ -144,7 +144,7 @@ fn a_repetition_has_the_mapping_of_its_burst() {
         }
         // 1500 bytes have arrived: one segment and a part of the next.
         let nothing = puppet.data_ack(if checksum { 0 } else { 1500 });
-        puppet.send(line.acking(1501).ack(11), |s| s.options.dss = Some(nothing));
+        puppet.send(line.acking(1501).ack(11), |s| s.options.set_dss(Some(nothing)));
         puppet.wait(Duration::from_millis(1500));
         let again = data(&mut puppet, line);
         assert!(again.iter().any(|s| s.seq == line.irs + 1501 && s.payload[..] == PATTERN[1500..2864]), "{again:?}");
@@ -230,8 +230,8 @@ fn a_fallback_in_the_middle_of_a_burst_loses_nothing() {
         pair.rule = Box::new(move |host, segment| {
             count += u32::from(host == SERVER && !segment.payload.is_empty());
             if count > after {
-                segment.options.dss = None::<Dss>;
-                segment.options.mptcp = None;
+                segment.options.set_dss(None::<Dss>);
+                segment.options.retain_mptcp(|_| false);
             }
             true
         });

@@ -48,7 +48,7 @@ fn spoiled(mut dss: Dss) -> Dss {
 /// The checksum of a segment of the endpoint is right.
 fn is_sealed(puppet: &Puppet, segment: &Segment) -> bool {
     let idsn = puppet.theirs.unwrap().idsn();
-    let (dsn, ssn, length, checksum) = match (segment.options.dss.and_then(|dss| dss.map), offer(segment)) {
+    let (dsn, ssn, length, checksum) = match (segment.options.dss().and_then(|dss| dss.map), offer(segment)) {
         (Some(Map { dsn, subflow_seq, length, checksum }), _) => (dsn.near(idsn), subflow_seq, length, checksum),
         (None, Some(MpCapable { data: Some((length, checksum)), .. })) => (idsn + 1, 1, length, checksum),
         _ => return false,
@@ -136,7 +136,7 @@ fn a_data_fin_may_join_a_mapping_under_way() {
                     s.payload = Payload::from_static(&PATTERN[1000 * i as usize..][..1000]).into();
                     match first {
                         Some(first) => s.options.push_mptcp(MpOption::Capable(first)),
-                        None => s.options.dss = Some(dss),
+                        None => s.options.set_dss(Some(dss)),
                     }
                 });
             }
@@ -204,12 +204,12 @@ fn data_fins_are_verified() {
     puppet.data(line, 1, &PATTERN[..100], Some(dss));
     let mut fin = puppet.data_fin(100);
     fin.map.as_mut().unwrap().checksum = Some(dss_checksum(Puppet::dsn(100), 0, 1, []));
-    puppet.send(line.ack(101), |s| s.options.dss = Some(fin));
+    puppet.send(line.ack(101), |s| s.options.set_dss(Some(fin)));
     assert!(puppet.has(|event| *event == Event::PeerFinished));
     puppet.take();
     // Ours.
     puppet.shutdown();
-    let ours = puppet.take().into_iter().find(|s| s.options.dss.is_some_and(|dss| dss.data_fin)).unwrap();
+    let ours = puppet.take().into_iter().find(|s| s.options.dss().is_some_and(|dss| dss.data_fin)).unwrap();
     assert!(is_sealed(&puppet, &ours));
 }
 
@@ -275,7 +275,7 @@ fn a_failure_on_the_only_subflow_ends_in_plain_tcp() {
     let out = puppet.take();
     assert_eq!(out.len(), 1);
     assert!(out[0].options.mptcp().contains(&MpOption::Fail { dsn: Puppet::dsn(100) }));
-    assert!(!out[0].flags.has(Flags::RST) && out[0].options.dss.is_none());
+    assert!(!out[0].flags.has(Flags::RST) && out[0].options.dss().is_none());
     // The peer has not heard: it goes on with mappings, and MP_FAIL with the ACKs.
     let dss = sealed(&puppet, 201, 200, &PATTERN[200..300], false);
     puppet.data(line, 201, &PATTERN[200..300], Some(dss));
@@ -292,7 +292,7 @@ fn a_failure_on_the_only_subflow_ends_in_plain_tcp() {
     assert!(puppet.read == PATTERN[..500]);
     puppet.write(&PATTERN[..3000]);
     let out = puppet.take();
-    let map = out[0].options.dss.unwrap().map.unwrap();
+    let map = out[0].options.dss().unwrap().map.unwrap();
     assert_eq!((map.length, map.subflow_seq, map.checksum), (0, 1, Some(0)));
     assert_eq!(map.dsn, DataSeq::Long(puppet.theirs.unwrap().idsn() + 1));
     assert!(out[1..].iter().all(|s| !s.options.has_mptcp()));
@@ -319,7 +319,7 @@ fn mp_fail_leaves_although_data_takes_the_place_of_acks() {
     puppet.data(line.acking(1 + sent as u64), 101, &PATTERN[100..200], Some(dss));
     let out = puppet.take();
     let data = |s: &&Segment| !s.payload.is_empty();
-    assert_eq!(out[0].options.dss.and_then(|dss| dss.map).map(|map| map.length), Some(0));
+    assert_eq!(out[0].options.dss().and_then(|dss| dss.map).map(|map| map.length), Some(0));
     assert!(out.iter().filter(data).count() > 5 && out.iter().all(fail), "{} segments", out.len());
     let acked = sent + out.iter().map(|s| s.payload.len()).sum::<usize>();
     // The peer has not heard: MP_FAIL goes on with what is repeated.
@@ -372,10 +372,10 @@ fn the_receiver_of_mp_fail_answers_in_kind() {
     assert!(puppet.take().iter().any(fail));
     puppet.write(&PATTERN[1000..2000]);
     let out = puppet.take();
-    assert_eq!(out[0].options.dss.and_then(|dss| dss.map).map(|map| map.length), Some(0));
+    assert_eq!(out[0].options.dss().and_then(|dss| dss.map).map(|map| map.length), Some(0));
     // Repeated, it carries it again.
     puppet.wait(Duration::from_secs(1));
-    assert_eq!(puppet.take()[0].options.dss.and_then(|dss| dss.map).map(|map| map.length), Some(0));
+    assert_eq!(puppet.take()[0].options.dss().and_then(|dss| dss.map).map(|map| map.length), Some(0));
     puppet.send(line.acking(2001).ack(11), |_| {});
     puppet.data(line, 11, &PATTERN[10..100], None);
     assert!(puppet.read == PATTERN[..100]);

@@ -55,7 +55,7 @@ fn duplicate_acks_with_options_are_no_sign_of_loss() {
         let ack = puppet.data_ack(0);
         for _ in 0..5 {
             puppet.send(line.ack(11), |s| {
-                s.options.dss = Some(ack);
+                s.options.set_dss(Some(ack));
                 option.iter().for_each(|option| s.options.push_mptcp(option.clone()));
             });
         }
@@ -85,7 +85,7 @@ fn options_outside_the_window_are_not_read() {
             puppet.send(line.acking(ack).ack(seq), |s| s.options.push_mptcp(option));
         }
         let acked = puppet.data_ack(1000);
-        puppet.send(line.acking(ack).ack(seq), |s| s.options.dss = Some(acked));
+        puppet.send(line.acking(ack).ack(seq), |s| s.options.set_dss(Some(acked)));
         let out = puppet.take();
         assert!(out.iter().all(|s| line.carries(s) && s.flags == Flags::ACK && s.options.mptcp().is_empty()), "{what}");
         assert!(!puppet.has(|event| matches!(event, Event::Reset | Event::SubflowClosed(_) | Event::Fallback(_))));
@@ -165,7 +165,7 @@ fn a_window_without_data_ack_is_the_subflows_alone() {
     let map = Dss { data_ack: ack.data_ack, ..puppet.map(1, 0, 10) };
     puppet.send(line.ack(1), |s| {
         s.payload = Payload::from_static(&PATTERN[..10]).into();
-        s.options.dss = Some(map);
+        s.options.set_dss(Some(map));
         s.window = 500;
     });
     puppet.take();
@@ -181,7 +181,7 @@ fn a_window_without_data_ack_is_the_subflows_alone() {
         let ack = puppet.data_ack(told);
         let left = (window - told) as u16;
         puppet.send(line.ack(11), |s| {
-            s.options.dss = Some(ack);
+            s.options.set_dss(Some(ack));
             s.window = left;
         });
         told += puppet.take().iter().map(|s| s.payload.len() as u64).sum::<u64>();
@@ -189,13 +189,13 @@ fn a_window_without_data_ack_is_the_subflows_alone() {
     assert_eq!(told, window);
     let ack = puppet.data_ack(window);
     puppet.send(line.acking(window + 1).ack(11), |s| {
-        s.options.dss = Some(ack);
+        s.options.set_dss(Some(ack));
         s.window = 0;
     });
     // A bare ACK, on this subflow, with the window wide open.
     puppet.send(line.acking(window + 1).ack(11), |_| {});
     assert!(puppet.take().iter().all(|s| s.payload.is_empty()));
-    puppet.send(line.acking(window + 1).ack(11), |s| s.options.dss = Some(ack));
+    puppet.send(line.acking(window + 1).ack(11), |s| s.options.set_dss(Some(ack)));
     assert!(puppet.take().iter().any(|s| !s.payload.is_empty()));
 }
 
@@ -216,7 +216,7 @@ fn a_subflow_keeps_to_its_own_window() {
     let zero = anabranch_units::SubflowSeq::new(0);
     let mut syn = Segment::new(flow, Flags::SYN, anabranch_units::SubflowSeq::new(1000), zero);
     syn.window = 100;
-    syn.options.handshake = handshake();
+    *syn.options.handshake_mut() = handshake();
     syn.options.push_mptcp(MpOption::JoinSyn(join));
     puppet.take();
     puppet.deliver(syn);
@@ -233,7 +233,7 @@ fn a_subflow_keeps_to_its_own_window() {
     });
     let ack = puppet.data_ack(0);
     puppet.send(third.ack(1), |s| {
-        s.options.dss = Some(ack);
+        s.options.set_dss(Some(ack));
         small(s);
     });
     puppet.take();
@@ -286,7 +286,7 @@ fn a_retransmission_stays_on_its_subflow() {
     puppet.take();
     puppet.wait(Duration::from_secs(10));
     let out = puppet.take();
-    let map = |s: &Segment| s.options.dss.unwrap().map.unwrap();
+    let map = |s: &Segment| s.options.dss().unwrap().map.unwrap();
     let repeated: Vec<_> = carrying(&out, line).collect();
     assert!(!repeated.is_empty());
     for segment in repeated {

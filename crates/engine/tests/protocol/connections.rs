@@ -60,7 +60,7 @@ fn an_announced_address_is_joined() {
 fn a_forged_announcement_is_ignored() {
     let mut pair = Pair::with(config([client_ip(0)]), config([server_ip(0), server_ip(1)]));
     pair.rule = Box::new(|_, segment| {
-        for option in segment.options.mptcp.iter_mut().flat_map(|options| options.iter_mut()) {
+        for option in segment.options.mptcp_mut() {
             if let MpOption::AddAddr(add) = option
                 && let Some(hmac) = &mut add.hmac
             {
@@ -78,7 +78,7 @@ fn a_forged_announcement_is_ignored() {
 fn a_join_with_a_wrong_hmac_is_refused_and_the_rest_goes_on() {
     let mut pair = Pair::new(2);
     pair.rule = Box::new(|_, segment| {
-        for option in segment.options.mptcp.iter_mut().flat_map(|options| options.iter_mut()) {
+        for option in segment.options.mptcp_mut() {
             if let MpOption::JoinAck(ack) = option {
                 ack.hmac[3] ^= 1;
             }
@@ -277,7 +277,7 @@ fn sequence_numbers_wrap_on_both_levels() {
         let seen = wrapped.clone();
         let mut chance = Seed(1).stream("loss");
         pair.rule = Box::new(move |host, segment| {
-            let low = match (level, segment.options.dss.and_then(|dss| dss.map)) {
+            let low = match (level, segment.options.dss().and_then(|dss| dss.map)) {
                 ("subflow", _) => segment.seq.get(),
                 (_, Some(Map { dsn: DataSeq::Long(dsn), .. })) => dsn.low(),
                 _ => u32::MAX,

@@ -16,8 +16,8 @@ fn server() -> Config {
 fn syn(port: u16, timestamps: bool) -> Segment {
     let flow = FlowKey::new(SocketAddr::new(client_ip(9), port), SocketAddr::new(server_ip(0), PORT));
     let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(1), SubflowSeq::new(0));
-    syn.options.handshake = handshake();
-    syn.options.timestamps = timestamps.then_some(Timestamps { value: 5, echo: 0 });
+    *syn.options.handshake_mut() = handshake();
+    syn.options.set_timestamps(timestamps.then_some(Timestamps { value: 5, echo: 0 }));
     syn.options.push_mptcp(MpOption::Capable(MpCapable::OFFER));
     syn
 }

@@ -125,7 +125,7 @@ fn a_middlebox_that_eats_the_offer_or_its_answer_leaves_all_as_it_was() {
         let mut pair = pair_of(2, true, true);
         pair.rule = Box::new(move |host, segment| {
             if host == from {
-                segment.options.foreign = None;
+                *segment.options.foreign_mut() = anabranch_wire::Foreign::default();
             }
             true
         });

@@ -22,7 +22,7 @@ fn syns(mut host: Endpoint, now: Instant, count: usize) -> Vec<Segment> {
 }
 
 fn clock(syn: &Segment) -> u32 {
-    syn.options.timestamps.unwrap().value
+    syn.options.timestamps().unwrap().value
 }
 
 /// 3.1-2. What another host draws, or the same host in another run, says nothing, however alike their entropy looks.

@@ -246,8 +246,8 @@ fn a_first_path_that_loses_options_late_does_not_corrupt() {
             return true;
         }
         if host == SERVER {
-            segment.options.mptcp = None;
-            segment.options.dss = None;
+            segment.options.retain_mptcp(|_| false);
+            segment.options.set_dss(None);
             lost += 1;
             return lost > 6;
         }

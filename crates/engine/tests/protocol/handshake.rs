@@ -173,7 +173,7 @@ fn the_first_data_carries_the_keys_until_confirmed() {
         let first = puppet.take().pop().unwrap();
         let keys = offer(&first);
         assert_eq!(keys.is_some(), !confirmed);
-        assert_eq!(first.options.dss.is_some(), confirmed);
+        assert_eq!(first.options.dss().is_some(), confirmed);
         if let Some(keys) = keys {
             assert_eq!((keys.sender_key, keys.receiver_key, keys.data), (puppet.theirs, Some(KEY), Some((100, None))));
         }
@@ -191,7 +191,7 @@ fn a_simultaneous_open_becomes_plain_tcp() {
     let line = Line { flow: syn.flow.reversed(), irs: syn.seq, ack: 1 };
     let mut crossing = Segment::new(line.flow, Flags::SYN, SubflowSeq::new(1000), SubflowSeq::new(0));
     crossing.window = WINDOW;
-    crossing.options.handshake = handshake();
+    *crossing.options.handshake_mut() = handshake();
     crossing.options.push_mptcp(MpOption::Capable(MpCapable::OFFER));
     puppet.deliver(crossing.clone());
     let answer = puppet.take().remove(0);
@@ -315,7 +315,7 @@ fn a_join_may_go_to_a_port_nobody_listens_on() {
     puppet.take();
     let flow = FlowKey::new(SocketAddr::new(client_ip(1), 5000), SocketAddr::new(server_ip(0), 4242));
     let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(1), SubflowSeq::new(0));
-    syn.options.handshake = handshake();
+    *syn.options.handshake_mut() = handshake();
     syn.options.push_mptcp(MpOption::JoinSyn(join));
     puppet.deliver(syn);
     assert_eq!(puppet.out[0].flags, Flags::SYN.with(Flags::ACK));
@@ -406,7 +406,7 @@ fn a_joining_client_waits_for_the_fourth_ack() {
         .iter()
         .filter(|s| second.carries(s) && s.options.mptcp().iter().any(|option| matches!(option, MpOption::JoinAck(_))));
     assert!(thirds.count() >= 3);
-    assert!(out.iter().all(|s| !second.carries(s) || (s.payload.is_empty() && s.options.dss.is_none())));
+    assert!(out.iter().all(|s| !second.carries(s) || (s.payload.is_empty() && s.options.dss().is_none())));
     puppet.confirm(second, 1, 0);
     assert!(puppet.take().iter().any(|s| second.carries(s) && !s.payload.is_empty()));
 }
@@ -434,7 +434,7 @@ fn a_flood_of_half_open_joins_does_not_lock_out_an_honest_one() {
     for i in 0..2000u16 {
         let flow = FlowKey::new(SocketAddr::new(client_ip(9), 1024 + i), SocketAddr::new(server_ip(0), PORT));
         let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(1), SubflowSeq::new(0));
-        syn.options.handshake = handshake();
+        *syn.options.handshake_mut() = handshake();
         syn.options.push_mptcp(MpOption::JoinSyn(join_syn(&puppet, 3)));
         puppet.deliver(syn);
     }
@@ -464,7 +464,7 @@ fn a_join_forgotten_for_others_is_not_reset() {
             let source = SocketAddr::new(client_ip(9), 1024 + i as u16);
             let flow = FlowKey::new(source, SocketAddr::new(server_ip(0), PORT));
             let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(1), SubflowSeq::new(0));
-            syn.options.handshake = handshake();
+            *syn.options.handshake_mut() = handshake();
             syn.options.push_mptcp(MpOption::JoinSyn(join_syn(puppet, 3)));
             puppet.deliver(syn);
         }
@@ -493,7 +493,7 @@ fn a_flood_of_syns_does_not_lock_out_an_honest_connection() {
     for i in 0..3000u16 {
         let flow = FlowKey::new(SocketAddr::new(client_ip(9), 1024 + i), SocketAddr::new(server_ip(0), PORT));
         let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(1), SubflowSeq::new(0));
-        syn.options.handshake = handshake();
+        *syn.options.handshake_mut() = handshake();
         puppet.deliver(syn);
     }
     assert!(puppet.host.connection_count() <= 1024);

@@ -94,10 +94,10 @@ fn lie(chance: &mut Stream, segment: &mut Segment) {
         3 => {
             let start = near(chance, segment.ack.get());
             let end = start.wrapping_add(number(chance) as u32);
-            segment.options.sack.push(SackBlock { start: SubflowSeq::new(start), end: SubflowSeq::new(end) });
+            segment.options.push_sack(SackBlock { start: SubflowSeq::new(start), end: SubflowSeq::new(end) });
         }
         4..=6 => {
-            let dss = segment.options.dss.get_or_insert(Dss::default());
+            let mut dss = segment.options.dss().unwrap_or_default();
             if let Some(map) = &mut dss.map {
                 match chance.below(4) {
                     3 => map.checksum = map.checksum.map(|sum| sum ^ 1).filter(|_| chance.chance(0.7)),
@@ -111,18 +111,21 @@ fn lie(chance: &mut Stream, segment: &mut Segment) {
                 let subflow_seq = chance.below(70_000) as u32;
                 dss.map = Some(Map { dsn, subflow_seq, length: number(chance) as u16, checksum: None });
             }
+            segment.options.set_dss(Some(dss));
         }
         7 => {
-            let dss = segment.options.dss.get_or_insert(Dss::default());
+            let mut dss = segment.options.dss().unwrap_or_default();
             dss.data_fin ^= true;
             if let (Some(map), true) = (&mut dss.map, chance.chance(0.5)) {
                 map.length = chance.below(2) as u16;
             }
+            segment.options.set_dss(Some(dss));
         }
         8 => {
-            let dss = segment.options.dss.get_or_insert(Dss::default());
+            let mut dss = segment.options.dss().unwrap_or_default();
             let ack = dss.data_ack.unwrap_or(DataSeq::Short(0));
             dss.data_ack = Some(data_seq(chance, ack));
+            segment.options.set_dss(Some(dss));
         }
         9 => segment.payload = segment.payload.slice(..segment.payload.len() / 2),
         10 => segment.payload = Payload::from_static(&PATTERN[..1 + (number(chance) % 3000) as usize]).into(),
@@ -134,14 +137,14 @@ fn lie(chance: &mut Stream, segment: &mut Segment) {
         13 => segment.options.strip_mptcp(),
         14 => {
             let (value, echo) = (number(chance) as u32, number(chance) as u32);
-            segment.options.timestamps = chance.chance(0.8).then_some(Timestamps { value, echo });
+            segment.options.set_timestamps(chance.chance(0.8).then_some(Timestamps { value, echo }));
         }
         _ => {
-            segment.options.handshake = Some(Box::new(Handshake {
+            *segment.options.handshake_mut() = Handshake {
                 mss: chance.chance(0.7).then(|| number(chance) as u16),
                 window_scale: chance.chance(0.7).then(|| number(chance) as u8),
                 sack_permitted: chance.chance(0.5),
-            }));
+            };
         }
     }
 }
@@ -432,12 +435,12 @@ fn blind_segments_do_not_disturb() {
     for round in 0..400 {
         for to in [CLIENT, SERVER] {
             let latest = seen.borrow().iter().rev().find(|(host, _)| *host == to).unwrap().1.clone();
-            let timestamps = latest.options.timestamps;
-            let dss = latest.options.dss;
+            let timestamps = latest.options.timestamps();
+            let dss = latest.options.dss();
             let next = latest.seq + latest.sequence_length();
             let make = |flags: Flags, seq: SubflowSeq, ack: SubflowSeq| {
                 let mut segment = Segment::new(latest.flow, flags, seq, ack);
-                segment.options.timestamps = timestamps.map(|t| Timestamps { value: t.value + 1_000_000, ..t });
+                segment.options.set_timestamps(timestamps.map(|t| Timestamps { value: t.value + 1_000_000, ..t }));
                 segment
             };
             let ahead = next + 1 + chance.below(20_000);
@@ -447,17 +450,17 @@ fn blind_segments_do_not_disturb() {
             // In the window, with an implausible acknowledgment (§5.2).
             let mut data = make(Flags::ACK, ahead, latest.ack + ((3 << 30) - chance.below(1 << 29)));
             data.payload = Payload::from_static(b"all your base are belong to us").into();
-            data.options.dss = dss;
+            data.options.set_dss(dss);
             pair.hosts[to].handle_segment(pair.now, &mut data.clone());
             data.seq = next;
             pair.hosts[to].handle_segment(pair.now, &mut data.clone());
             // Anywhere, guessing at what may be DATA_ACKed.
             data.seq = next + ((1 << 32) - chance.below(1 << 30) - (1 << 20));
             if let Some(DataSeq::Long(dsn)) = dss.and_then(|dss| dss.data_ack) {
-                data.options.dss =
-                    Some(Dss { data_ack: Some(DataSeq::Long(dsn + chance.below(20_000))), ..Dss::default() });
+                data.options
+                    .set_dss(Some(Dss { data_ack: Some(DataSeq::Long(dsn + chance.below(20_000))), ..Dss::default() }));
             }
-            data.options.timestamps = timestamps;
+            data.options.set_timestamps(timestamps);
             pair.hosts[to].handle_segment(pair.now, &mut data.clone());
             data.ack = latest.ack;
             pair.hosts[to].handle_segment(pair.now, &mut data);
@@ -590,9 +593,9 @@ fn no_fallback_once_the_two_levels_are_out_of_step() {
     // The same data again under new subflow sequence numbers, then bytes without options.
     let mut again = data.clone();
     again.seq = data.seq + 1000;
-    if let Some(map) = again.options.dss.as_mut().and_then(|dss| dss.map.as_mut()) {
-        map.subflow_seq += 1000;
-    }
+    let mut dss = again.options.dss().unwrap();
+    dss.map.as_mut().unwrap().subflow_seq += 1000;
+    again.options.set_dss(Some(dss));
     let mut bare = data.clone();
     bare.seq = again.seq + 1000;
     bare.options.strip_mptcp();

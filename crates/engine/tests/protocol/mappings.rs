@@ -106,7 +106,7 @@ fn a_late_mapping_places_what_waited() {
     let second = puppet.join(1);
     puppet.data(second, 1, &PATTERN[10..1000], None);
     let map = puppet.map(1, 10, 990);
-    puppet.send(second.ack(991), |s| s.options.dss = Some(map));
+    puppet.send(second.ack(991), |s| s.options.set_dss(Some(map)));
     assert!(puppet.read == PATTERN[..1000]);
     puppet.wait(Duration::from_secs(5));
     assert!(puppet.out.iter().all(|s| !s.flags.has(Flags::RST)));

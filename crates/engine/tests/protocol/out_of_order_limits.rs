@@ -95,7 +95,7 @@ fn a_table_full_of_promises_has_room_for_what_comes_next() {
     let (mut puppet, line) = Puppet::confirmed(server(buffer));
     for n in 0..20_000u64 {
         let map = puppet.map(20_000 + 2 * n, 10_000 + 3 * n, 1);
-        puppet.send(line.ack(11), |s| s.options.dss = Some(map));
+        puppet.send(line.ack(11), |s| s.options.set_dss(Some(map)));
         puppet.take();
     }
     for data in (0..15).rev().map(|n| 10 + 1000 * n) {

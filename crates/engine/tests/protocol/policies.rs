@@ -115,7 +115,7 @@ fn schedulers_do_not_see_an_optimistic_data_ack() {
     puppet.join(1);
     puppet.write(PATTERN);
     let dss = puppet.data_ack(1 << 20);
-    puppet.send(line.ack(1), |segment| segment.options.dss = Some(dss));
+    puppet.send(line.ack(1), |segment| segment.options.set_dss(Some(dss)));
     puppet.confirm(line.acking(1401), 1, 1400);
     puppet.wait(Duration::from_secs(1));
     assert_eq!(puppet.host.subflow_stats(puppet.id.unwrap()).len(), 2);

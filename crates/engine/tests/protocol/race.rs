@@ -203,7 +203,7 @@ fn a_stripped_winner_is_plain_tcp() {
     let mut pair = pair("raced", &[150, 5]);
     watch(&mut pair, |_, path, segment| {
         if path == 1 {
-            segment.options.mptcp = None;
+            segment.options.retain_mptcp(|_| false);
         }
         false
     });

@@ -45,13 +45,13 @@ impl Watch {
         let spoken = speaker.subflows.entry(segment.flow).or_default();
         if segment.flags.has(Flags::SYN) {
             spoken.iss = Some(segment.seq);
-            spoken.scale = segment.options.handshake.as_ref().and_then(|h| h.window_scale).unwrap_or(0);
+            spoken.scale = segment.options.handshake().window_scale.unwrap_or(0);
             return;
         }
         spoken.fins += u32::from(segment.flags.has(Flags::FIN));
         spoken.resets += u32::from(segment.flags.has(Flags::RST));
         assert!(!segment.flags.has(Flags::URG) && segment.urgent == 0, "3.3.1-2: no urgent data: {segment:?}");
-        let dss = segment.options.dss;
+        let dss = segment.options.dss();
         if let Some(ack) = dss.and_then(|dss| dss.data_ack) {
             let is_short = matches!(ack, DataSeq::Short(_));
             let ack = ack.near(speaker.edge.unwrap_or_else(|| peer.unwrap().idsn()));
@@ -90,10 +90,10 @@ fn mapping(segment: &Segment, key: Option<Key>) -> (u64, u64, Dsn) {
         MpOption::Capable(capable) => capable.data,
         _ => None,
     });
-    match (segment.options.dss.and_then(|dss| dss.map), keys) {
+    match (segment.options.dss().and_then(|dss| dss.map), keys) {
         (Some(map), None) => {
             let DataSeq::Long(dsn) = map.dsn else { panic!("3.3.1-5: 64-bit data sequence numbers") };
-            let fin = u64::from(segment.options.dss.unwrap().data_fin);
+            let fin = u64::from(segment.options.dss().unwrap().data_fin);
             (u64::from(map.subflow_seq), u64::from(map.length) - fin, dsn)
         }
         // The first data, from the byte after the key's hash.

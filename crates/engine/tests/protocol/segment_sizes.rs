@@ -22,11 +22,11 @@ fn sizes(local: IpAddr, remote: IpAddr, mtu: Option<u16>, theirs: Option<u16>) -
     let syn = host.poll_transmit(now).unwrap().segment;
     let mut answer = Segment::new(syn.flow.reversed(), Flags::SYN.with(Flags::ACK), SubflowSeq::new(5), syn.seq + 1);
     answer.window = 60_000;
-    answer.options.handshake = Some(Box::new(Handshake { mss: theirs, ..Handshake::default() }));
+    *answer.options.handshake_mut() = Handshake { mss: theirs, ..Handshake::default() };
     host.handle_segment(now, &mut answer);
     host.write(id, &bytes::Bytes::from_static(PATTERN)).unwrap();
     let sent = std::iter::from_fn(|| host.poll_transmit(now)).map(|transmit| transmit.segment.payload.len());
-    (syn.options.handshake.unwrap().mss.unwrap(), sent.max().unwrap())
+    (syn.options.handshake().mss.unwrap(), sent.max().unwrap())
 }
 
 /// RFC 9293 §3.7.1: the device's MTU makes our option, the smaller of both options the segments, and a peer that names
@@ -78,7 +78,7 @@ fn a_packet_that_was_too_big_is_sent_again_in_parts() {
         let again = sent_data(&mut puppet);
         // 1000 less 40 of headers and 28 of mapping.
         assert_eq!(lengths(&again), [932, 500, 932, 500, 932, 500]);
-        let map = |segment: &Segment| segment.options.dss.unwrap().map.unwrap();
+        let map = |segment: &Segment| segment.options.dss().unwrap().map.unwrap();
         for (n, part) in again.iter().enumerate() {
             let at = (n / 2 * 1432 + n % 2 * 932) as u64;
             assert_eq!(part.seq, line.irs + 1 + at);
@@ -177,7 +177,7 @@ fn a_device_s_mtu_can_fall() {
     puppet.confirm(line.acking(1433), 11, 1432);
     puppet.syn(MpOption::Capable(MpCapable::OFFER), 3);
     let answer = puppet.take().into_iter().find(|s| s.flags.has(Flags::SYN)).unwrap();
-    assert_eq!(answer.options.handshake.unwrap().mss, Some(960));
+    assert_eq!(answer.options.handshake().mss, Some(960));
 }
 
 /// A path that swallows what is larger than `most` without a word.

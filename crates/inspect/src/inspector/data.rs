@@ -16,7 +16,7 @@ impl Inspector {
     pub(super) fn acknowledgment(&mut self, packet: &Packet<'_>, print: u64) {
         let Packet { at, segment, flow, from, .. } = *packet;
         if segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::RST) {
-            let with_sack = !segment.options.sack.is_empty();
+            let with_sack = segment.options.has_sack();
             let peer = &mut self.flows[flow].sides[1 - from].sequence;
             if let Some(sent) = peer.acknowledge(segment.ack, with_sack, at) {
                 self.copies.acknowledges(print, sent);
@@ -25,7 +25,7 @@ impl Inspector {
                 self.flows[flow].sides[from].zero_window.advertise(segment.window, at);
             }
         }
-        let Some(dss) = &segment.options.dss else { return };
+        let Some(dss) = &segment.options.dss() else { return };
         let needs_kin = match self.flows[flow].member {
             None => true,
             Some(member) => self.connections[member.connection].is_unsettled(),
@@ -62,7 +62,7 @@ impl Inspector {
         if bytes == 0 {
             return;
         }
-        let timestamp = segment.options.timestamps.map(|timestamps| timestamps.value);
+        let timestamp = segment.options.timestamps().map(|timestamps| timestamps.value);
         match self.flows[flow].sides[from].sequence.send(Data { start, length: bytes, timestamp }, at, reordering) {
             Sent::Copy => {
                 self.totals.copies += 1;
@@ -94,7 +94,7 @@ impl Inspector {
     /// the first byte on (RFC 8684 §3.1).
     fn mapping_of(&self, packet: &Packet<'_>) -> Option<(Map, bool)> {
         let options = &packet.segment.options;
-        if let Some(dss) = &options.dss {
+        if let Some(dss) = &options.dss() {
             return dss.map.map(|map| (map, dss.data_fin));
         }
         options.mptcp().iter().find_map(|option| match option {

@@ -49,7 +49,7 @@ impl Inspector {
             // about a third ACK that the capture missed.
             let by_place = flow.opener == Some(from)
                 && packet.length == 0
-                && segment.options.dss.is_none()
+                && segment.options.dss().is_none()
                 && shake.syn_seq.is_some_and(|seq| segment.seq == seq + 1)
                 && shake.syn_ack_seq.is_some_and(|seq| segment.ack == seq + 1);
             if !by_option && !by_place && matches!(offer, Offer::Capable(_)) && shake.ack == Offer::Unseen {

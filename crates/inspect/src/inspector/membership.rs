@@ -89,7 +89,7 @@ impl Inspector {
 
     /// Finds the connection of a flow that has said nothing but a DSS.
     pub(super) fn infer(&mut self, packet: &Packet<'_>) {
-        let Some(dss) = &packet.segment.options.dss else { return };
+        let Some(dss) = &packet.segment.options.dss() else { return };
         let own = self.flows[packet.flow].member;
         self.flows[packet.flow].dss_tries += 1;
         let known = own.map(|own| self.connections[own.connection].tokens);

@@ -195,7 +195,7 @@ impl Inspector {
         side.options_cut += u64::from(captured.options_cut);
         // SYN and RST say nothing about whether options get through.
         if !packet.segment.flags.has(Flags::RST) && !packet.segment.flags.has(Flags::SYN) && !captured.options_cut {
-            side.count(has_mptcp(packet.segment), options.dss.is_some(), is_data);
+            side.count(has_mptcp(packet.segment), options.has_dss(), is_data);
         }
         side.payload_cut += u64::from((captured.segment.payload.len() as u64) < packet.length);
         side.bad_checksums += u64::from(captured.checksum == ChecksumStatus::Bad);

@@ -53,14 +53,13 @@ fn shift(changes: &mut Vec<String>, what: &str, before: SubflowSeq, after: Subfl
 fn names(segment: &Segment) -> Vec<&'static str> {
     let options = &segment.options;
     let mut names = Vec::new();
-    if let Some(handshake) = &options.handshake {
-        names.extend(handshake.mss.map(|_| "MSS"));
-        names.extend(handshake.window_scale.map(|_| "window scale"));
-        names.extend(handshake.sack_permitted.then_some("SACK-permitted"));
-    }
-    names.extend(options.timestamps.map(|_| "timestamps"));
-    names.extend((!options.sack.is_empty()).then_some("SACK"));
-    names.extend(options.dss.map(|_| "DSS"));
+    let handshake = options.handshake();
+    names.extend(handshake.mss.map(|_| "MSS"));
+    names.extend(handshake.window_scale.map(|_| "window scale"));
+    names.extend(handshake.sack_permitted.then_some("SACK-permitted"));
+    names.extend(options.timestamps().is_some().then_some("timestamps"));
+    names.extend(options.has_sack().then_some("SACK"));
+    names.extend(options.has_dss().then_some("DSS"));
     names.extend(options.mptcp().iter().map(|option| match option {
         MpOption::Capable(_) => "MP_CAPABLE",
         MpOption::JoinSyn(_) | MpOption::JoinSynAck(_) | MpOption::JoinAck(_) => "MP_JOIN",
@@ -83,7 +82,7 @@ mod tests {
     fn each_difference_has_its_words() {
         let flow = FlowKey::new(([10, 0, 0, 1], 1).into(), ([10, 1, 0, 1], 2).into());
         let mut sent = Segment::new(flow, Flags::ACK, SubflowSeq::new(5), SubflowSeq::new(7));
-        sent.options.dss = Some(Dss::default());
+        sent.options.set_dss(Some(Dss::default()));
         sent.options.push_mptcp(MpOption::JoinAck(JoinAck { hmac: [0; 20] }));
         sent.payload = bytes::Bytes::from_static(b"abc").into();
         assert!(alterations(&sent, &sent.clone()).is_empty());
@@ -94,10 +93,7 @@ mod tests {
         };
         for (change, expected) in [
             ((|s| s.options.strip_mptcp()) as fn(&mut Segment), "DSS and MP_JOIN removed"),
-            (
-                |s| s.options.handshake = Some(Box::new(Handshake { mss: Some(1400), ..Handshake::default() })),
-                "MSS added",
-            ),
+            (|s| *s.options.handshake_mut() = Handshake { mss: Some(1400), ..Handshake::default() }, "MSS added"),
             (|s| s.seq = SubflowSeq::new(2), "sequence number by -3"),
             (|s| s.ack = SubflowSeq::new(9), "acknowledgment number by +2"),
             (|s| s.payload = bytes::Bytes::from_static(b"ab").into(), "payload of 3 bytes to 2"),
@@ -105,7 +101,7 @@ mod tests {
             (|s| s.flow.src_port = 9, "addresses 10.0.0.1:1 > 10.1.0.1:2 to 10.0.0.1:9 > 10.1.0.1:2"),
             (|s| s.window = 1, "window 0 to 1"),
             (|s| s.flags = Flags::RST, "flags . to R"),
-            (|s| s.options.dss = Some(Dss { data_fin: true, ..Dss::default() }), "option values"),
+            (|s| s.options.set_dss(Some(Dss { data_fin: true, ..Dss::default() })), "option values"),
             (|s| s.ip.ttl = 3, "header fields"),
         ] {
             assert_eq!(changed(change), expected);

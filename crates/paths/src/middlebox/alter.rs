@@ -189,10 +189,10 @@ impl Edit {
         };
         segment.ack = restore(segment.ack);
         let mut blocks = SackBlocks::default();
-        for block in segment.options.sack.as_slice() {
+        for block in segment.options.sack().as_slice() {
             blocks.push(SackBlock { start: restore(block.start), end: restore(block.end) });
         }
-        segment.options.sack = blocks;
+        segment.options.set_sack(blocks);
     }
 }
 

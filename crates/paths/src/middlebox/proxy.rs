@@ -119,7 +119,7 @@ impl Element for Proxy {
         if way.receiver.is_none() {
             return out.forward(direction, segment);
         }
-        let echo = segment.options.timestamps.map_or(0, |timestamps| timestamps.value);
+        let echo = segment.options.timestamps().map_or(0, |timestamps| timestamps.value);
         pending.push_back(Pending { at: now + *delay, direction, flow: segment.flow, ack, echo });
         if fresh && *lose > 0 {
             way.acknowledged += 1;
@@ -143,7 +143,7 @@ impl Element for Proxy {
             let ways = self.flows.of(back, &answer, || PerDirection { down: Way::default(), up: Way::default() });
             let Some(receiver) = ways.of(due.direction).receiver else { continue };
             (answer.seq, answer.window) = (receiver.seq, receiver.window);
-            answer.options.timestamps = receiver.clock.map(|value| Timestamps { value, echo: due.echo });
+            answer.options.set_timestamps(receiver.clock.map(|value| Timestamps { value, echo: due.echo }));
             out.make(back, answer);
         }
     }
@@ -157,7 +157,7 @@ impl Way {
         self.receiver = Some(Receiver {
             seq: known.map_or(end, |known| known.seq),
             window: segment.window,
-            clock: segment.options.timestamps.map(|timestamps| timestamps.value),
+            clock: segment.options.timestamps().map(|timestamps| timestamps.value),
         });
     }
 }

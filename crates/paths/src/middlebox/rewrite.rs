@@ -52,10 +52,10 @@ impl Element for Rewrite {
             segment.ack = restored(segment.ack);
         }
         let mut blocks = SackBlocks::default();
-        for block in segment.options.sack.as_slice() {
+        for block in segment.options.sack().as_slice() {
             blocks.push(SackBlock { start: restored(block.start), end: restored(block.end) });
         }
-        segment.options.sack = blocks;
+        segment.options.set_sack(blocks);
         out.forward_altered(direction, segment);
     }
 }

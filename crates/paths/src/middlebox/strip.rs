@@ -151,14 +151,9 @@ impl Element for Stripper {
 /// True if there was something to take.
 fn take(options: StrippedOptions, segment: &mut Segment) -> bool {
     let only = |wanted: fn(&MpOption) -> bool, segment: &mut Segment| {
-        let Some(there) = &mut segment.options.mptcp else { return false };
-        let before = there.len();
-        there.retain(|option| !wanted(option));
-        let taken = there.len() < before;
-        if there.is_empty() {
-            segment.options.mptcp = None;
-        }
-        taken
+        let before = segment.options.mptcp().len();
+        segment.options.retain_mptcp(|option| !wanted(option));
+        segment.options.mptcp().len() < before
     };
     match options {
         StrippedOptions::Mptcp => {
@@ -166,7 +161,11 @@ fn take(options: StrippedOptions, segment: &mut Segment) -> bool {
             segment.options.strip_mptcp();
             had
         }
-        StrippedOptions::Dss => segment.options.dss.take().is_some(),
+        StrippedOptions::Dss => {
+            let had = segment.options.has_dss();
+            segment.options.set_dss(None);
+            had
+        }
         StrippedOptions::AddAddr => only(|option| matches!(option, MpOption::AddAddr(_)), segment),
         StrippedOptions::Control => only(|option| !opens_subflow(option), segment),
     }
@@ -189,7 +188,7 @@ mod tests {
     fn segment(flags: Flags, option: Option<MpOption>) -> Segment {
         let flow = FlowKey::new(([10, 0, 0, 1], 1).into(), ([10, 1, 0, 1], 2).into());
         let mut segment = Segment::new(flow, flags, SubflowSeq::new(0), SubflowSeq::new(0));
-        segment.options.dss = Some(Dss::default());
+        segment.options.set_dss(Some(Dss::default()));
         if let Some(option) = option {
             segment.options.push_mptcp(option);
         }
@@ -234,8 +233,8 @@ mod tests {
             let mut strip = Stripper::new(Strip { from: Stripped::All, options, after: 0, direction: None });
             let [with_addr, with_prio] =
                 [&add, &prio].map(|option| through(&mut strip, &segment(Flags::ACK, Some(option.clone()))).options);
-            assert_eq!((with_addr.dss.is_none(), with_addr.mptcp.is_none()), (dss, addr), "{options:?}");
-            assert_eq!((with_prio.dss.is_none(), with_prio.mptcp.is_none()), (dss, priority), "{options:?}");
+            assert_eq!((with_addr.dss().is_none(), with_addr.mptcp().is_empty()), (dss, addr), "{options:?}");
+            assert_eq!((with_prio.dss().is_none(), with_prio.mptcp().is_empty()), (dss, priority), "{options:?}");
         }
         let mut late =
             Stripper::new(Strip { from: Stripped::All, options: StrippedOptions::Mptcp, after: 2, direction: None });

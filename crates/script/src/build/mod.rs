@@ -100,7 +100,7 @@ impl Builder<'_> {
         self.tcp_options(&mut segment, syn)?;
         for option in &text.options {
             if option.name == "dss" {
-                segment.options.dss = Some(self.dss(option, &segment, start)?);
+                segment.options.set_dss(Some(self.dss(option, &segment, start)?));
             } else {
                 let built = self.option(option, &segment)?;
                 segment.options.push_mptcp(built);
@@ -149,7 +149,7 @@ impl Builder<'_> {
         handshake.window_scale = text.field("wscale").map(|field| self.fit(field)).transpose()?;
         handshake.sack_permitted = text.field("sack_ok").is_some();
         if handshake != Handshake::default() {
-            segment.options.handshake = Some(Box::new(handshake));
+            *segment.options.handshake_mut() = handshake;
         }
         if let Some(field) = text.field("ts") {
             let parts = field.value.as_deref().and_then(|text| text.split_once(':')).and_then(|(value, echo)| {
@@ -157,7 +157,7 @@ impl Builder<'_> {
                 number32(value).zip(echo)
             });
             let Some((value, echo)) = parts else { return self.refuse(field, "ts=1000:0, or ts=1000:last") };
-            segment.options.timestamps = Some(Timestamps { value, echo });
+            segment.options.set_timestamps(Some(Timestamps { value, echo }));
         }
         if let Some(field) = text.field("sack") {
             let isn = self.world.lines[self.at].host_isn;
@@ -167,7 +167,7 @@ impl Builder<'_> {
                 };
                 let block =
                     SackBlock { start: self.sequence(field, start, isn)?, end: self.sequence(field, end, isn)? };
-                if !segment.options.sack.push(block) {
+                if !segment.options.sack().push(block) {
                     return self.refuse(field, "at most four blocks");
                 }
             }
@@ -192,7 +192,7 @@ impl Builder<'_> {
             foreign.broken = bytes;
         }
         if foreign != Foreign::default() {
-            segment.options.foreign = Some(Box::new(foreign));
+            *segment.options.foreign_mut() = foreign;
         }
         Ok(())
     }

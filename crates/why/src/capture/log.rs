@@ -5,7 +5,7 @@
 //! bounded.
 
 use anabranch_inspect::{Offer, Passing, Sighting};
-use anabranch_wire::{Captured, ChecksumStatus, DataSeq, Flags, FlowKey, MpCapable, MpOption};
+use anabranch_wire::{Captured, ChecksumStatus, DataSeq, Flags, FlowKey, Handshake, MpCapable, MpOption};
 use std::collections::BTreeMap;
 
 /// Entries over all flows above which neighbours are joined; 200 MB.
@@ -271,7 +271,8 @@ impl FlowLog {
             let opener = if is(Flags::ACK) { 1 - from } else { from };
             self.opener.get_or_insert(opener);
             self.sides[from].isn = Some(segment.seq.get());
-            if let Some(shake) = &segment.options.handshake {
+            let shake = segment.options.handshake();
+            if shake != Handshake::default() {
                 self.sides[from].scale = shake.window_scale;
                 self.sides[from].mss = shake.mss;
             }
@@ -300,7 +301,7 @@ impl FlowLog {
         }
         let side = &mut self.sides[from];
         side.bytes += captured.payload_length as u64;
-        side.dss += u64::from(segment.options.dss.is_some());
+        side.dss += u64::from(segment.options.dss().is_some());
         let bare = captured.payload_length > 0 && !segment.options.has_mptcp() && !captured.options_cut;
         side.bare_data += u64::from(bare);
         for option in segment.options.mptcp() {
@@ -346,17 +347,17 @@ impl FlowLog {
             bits: from as u8,
             ..Entry::default()
         };
-        if let Some(stamps) = segment.options.timestamps {
+        if let Some(stamps) = segment.options.timestamps() {
             entry.stamp = stamps.value;
             entry.bits |= STAMP;
         }
-        if let Some(block) = segment.options.sack.as_slice().first() {
+        if let Some(block) = segment.options.sack().as_slice().first() {
             entry.sack = [block.start.get(), block.end.get()];
             entry.bits |= SACK;
         }
         let side = &mut self.sides[from];
         let relative = |isn: u32| segment.seq.get().wrapping_sub(isn);
-        if let Some(dss) = segment.options.dss {
+        if let Some(dss) = segment.options.dss() {
             entry.bits |= DSS;
             if let Some(ack) = dss.data_ack {
                 entry.data_ack = short(ack);

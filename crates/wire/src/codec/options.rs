@@ -4,7 +4,7 @@
 use super::mptcp::{self, Read};
 use super::writer::Writer;
 use crate::error::EmitError;
-use crate::{MpOption, Options, SackBlock, Timestamps};
+use crate::{Handshake, MpOption, Options, SackBlock, Timestamps};
 use anabranch_units::SubflowSeq;
 
 /// Reads the options of a header into `options`. With `cut`, the header goes on beyond `bytes`, and an option that does
@@ -40,31 +40,31 @@ pub(super) fn read(bytes: &[u8], cut: bool, options: &mut Options) {
 #[inline]
 fn understand(option: &[u8], options: &mut Options) -> bool {
     match *option {
-        [TIMESTAMPS, 10, v0, v1, v2, v3, e0, e1, e2, e3] if options.timestamps.is_none() => {
+        [TIMESTAMPS, 10, v0, v1, v2, v3, e0, e1, e2, e3] if options.timestamps().is_none() => {
             let (value, echo) = (u32::from_be_bytes([v0, v1, v2, v3]), u32::from_be_bytes([e0, e1, e2, e3]));
-            options.timestamps = Some(Timestamps { value, echo });
+            options.set_timestamps(Some(Timestamps { value, echo }));
         }
         [mptcp::KIND, ..] => match mptcp::read(option) {
-            Some(Read::Dss(dss)) if options.dss.is_none() => options.dss = Some(dss),
+            Some(Read::Dss(dss)) if !options.has_dss() => options.set_dss(Some(dss)),
             Some(Read::Other(other)) => options.push_mptcp(other),
             _ => return false,
         },
-        [SACK, 10 | 18 | 26 | 34, ref blocks @ ..] if options.sack.is_empty() => {
+        [SACK, 10 | 18 | 26 | 34, ref blocks @ ..] if !options.has_sack() => {
             for block in blocks.chunks_exact(8) {
                 let edge = |at: usize| {
                     SubflowSeq::new(u32::from_be_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]))
                 };
-                options.sack.push(SackBlock { start: edge(0), end: edge(4) });
+                options.push_sack(SackBlock { start: edge(0), end: edge(4) });
             }
         }
-        [MSS, 4, high, low] if options.handshake.as_ref().is_none_or(|handshake| handshake.mss.is_none()) => {
-            options.handshake.get_or_insert_default().mss = Some(u16::from_be_bytes([high, low]));
+        [MSS, 4, high, low] if options.handshake().mss.is_none() => {
+            options.handshake_mut().mss = Some(u16::from_be_bytes([high, low]));
         }
-        [WINDOW_SCALE, 3, shift] if options.handshake.as_ref().is_none_or(|shake| shake.window_scale.is_none()) => {
-            options.handshake.get_or_insert_default().window_scale = Some(shift);
+        [WINDOW_SCALE, 3, shift] if options.handshake().window_scale.is_none() => {
+            options.handshake_mut().window_scale = Some(shift);
         }
-        [SACK_PERMITTED, 2] if options.handshake.as_ref().is_none_or(|shake| !shake.sack_permitted) => {
-            options.handshake.get_or_insert_default().sack_permitted = true;
+        [SACK_PERMITTED, 2] if !options.handshake().sack_permitted => {
+            options.handshake_mut().sack_permitted = true;
         }
         _ => return false,
     }
@@ -74,34 +74,32 @@ fn understand(option: &[u8], options: &mut Options) -> bool {
 /// Writes the options and pads the header to a multiple of four. The caller has checked that they fit.
 #[inline]
 pub(super) fn write(options: &Options, out: &mut Writer) -> Result<(), EmitError> {
-    let mut sack_permitted = false;
-    if let Some(handshake) = &options.handshake {
-        if let Some(mss) = handshake.mss {
-            out.put(&[MSS, 4]);
-            out.put(&mss.to_be_bytes());
-        }
-        sack_permitted = handshake.sack_permitted;
+    let Handshake { mss, window_scale, sack_permitted } = options.handshake();
+    let timestamps = options.timestamps();
+    if let Some(mss) = mss {
+        out.put(&[MSS, 4]);
+        out.put(&mss.to_be_bytes());
     }
     if sack_permitted {
-        out.nops(if options.timestamps.is_some() { 0 } else { 2 });
+        out.nops(if timestamps.is_some() { 0 } else { 2 });
         out.put(&[SACK_PERMITTED, 2]);
     }
-    if let Some(timestamps) = &options.timestamps {
+    if let Some(timestamps) = timestamps {
         out.nops(if sack_permitted { 0 } else { 2 });
         let mut option = [TIMESTAMPS, 10, 0, 0, 0, 0, 0, 0, 0, 0];
         option[2..6].copy_from_slice(&timestamps.value.to_be_bytes());
         option[6..].copy_from_slice(&timestamps.echo.to_be_bytes());
         out.put(&option);
     }
-    if let Some(shift) = options.handshake.as_ref().and_then(|handshake| handshake.window_scale) {
+    if let Some(shift) = window_scale {
         out.nops(1);
         out.put(&[WINDOW_SCALE, 3, shift]);
     }
-    let blocks = options.sack.as_slice();
-    if !blocks.is_empty() {
+    if options.has_sack() {
+        let blocks = options.sack();
         out.nops(2);
-        out.put(&[SACK, 2 + 8 * blocks.len() as u8]);
-        for block in blocks {
+        out.put(&[SACK, 2 + 8 * blocks.as_slice().len() as u8]);
+        for block in blocks.as_slice() {
             out.put(&block.start.get().to_be_bytes());
             out.put(&block.end.get().to_be_bytes());
         }
@@ -112,7 +110,7 @@ pub(super) fn write(options: &Options, out: &mut Writer) -> Result<(), EmitError
     for option in &others[..fails] {
         mptcp::write(option, out)?;
     }
-    if let Some(dss) = &options.dss {
+    if let Some(dss) = &options.dss() {
         mptcp::write_dss(dss, out);
         out.align();
     }

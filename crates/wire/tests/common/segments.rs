@@ -2,8 +2,8 @@
 
 use anabranch_units::{AddressId, Dsn, Key, Nonce, SubflowSeq, Token};
 use anabranch_wire::{
-    AddAddr, DataSeq, Dss, Ecn, Flags, FlowKey, Foreign, IpHeader, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable,
-    MpOption, Options, RemoveAddr, ResetReason, SackBlock, SackBlocks, Segment, Timestamps, UnknownOption,
+    AddAddr, DataSeq, Dss, Ecn, Flags, FlowKey, IpHeader, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, MpOption,
+    Options, RemoveAddr, ResetReason, SackBlock, SackBlocks, Segment, Timestamps, UnknownOption,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -95,32 +95,28 @@ pub fn wishes() -> impl Strategy<Value = Options> {
 
 fn grant(wish: Wish, options: &mut Options) {
     match wish {
-        Wish::Timestamps(timestamps) => options.timestamps = Some(timestamps),
-        Wish::Sack(sack) => options.sack = sack,
-        Wish::Dss(dss) => options.dss = Some(dss),
-        Wish::Mss(mss) => options.handshake.get_or_insert_default().mss = Some(mss),
-        Wish::WindowScale(shift) => options.handshake.get_or_insert_default().window_scale = Some(shift),
-        Wish::SackPermitted => options.handshake.get_or_insert_default().sack_permitted = true,
+        Wish::Timestamps(timestamps) => options.set_timestamps(Some(timestamps)),
+        Wish::Sack(sack) => options.set_sack(sack),
+        Wish::Dss(dss) => options.set_dss(Some(dss)),
+        Wish::Mss(mss) => options.handshake_mut().mss = Some(mss),
+        Wish::WindowScale(shift) => options.handshake_mut().window_scale = Some(shift),
+        Wish::SackPermitted => options.handshake_mut().sack_permitted = true,
         Wish::Mptcp(option) => options.push_mptcp(option),
-        Wish::Unknown(option) => foreign(options).unknown.push(option),
+        Wish::Unknown(option) => options.foreign_mut().unknown.push(option),
         // Only what is there already can be there once more.
         Wish::Repeated(option) => {
             let there = match option.kind {
-                2 => options.handshake.as_ref().is_some_and(|handshake| handshake.mss.is_some()),
-                5 => !options.sack.is_empty(),
-                8 => options.timestamps.is_some(),
-                _ => options.dss.is_some(),
+                2 => options.handshake().mss.is_some(),
+                5 => options.has_sack(),
+                8 => options.timestamps().is_some(),
+                _ => options.has_dss(),
             };
             if there {
-                foreign(options).unknown.push(option);
+                options.foreign_mut().unknown.push(option);
             }
         }
-        Wish::Broken(rest) => foreign(options).broken = rest,
+        Wish::Broken(rest) => options.foreign_mut().broken = rest,
     }
-}
-
-fn foreign(options: &mut Options) -> &mut Foreign {
-    options.foreign.get_or_insert_default()
 }
 
 fn wish() -> impl Strategy<Value = Wish> {

@@ -40,8 +40,8 @@ pub struct Line {
     pub ack: u64,
 }
 
-pub fn handshake() -> Option<Box<Handshake>> {
-    Some(Box::new(Handshake { mss: Some(1460), window_scale: None, sack_permitted: false }))
+pub fn handshake() -> Handshake {
+    Handshake { mss: Some(1460), window_scale: None, sack_permitted: false }
 }
 
 impl Puppet {
@@ -108,7 +108,7 @@ impl Puppet {
         let flow = FlowKey::new(SocketAddr::new(client_ip(path), port), SocketAddr::new(server_ip(0), PORT));
         let mut syn = Segment::new(flow, Flags::SYN, SubflowSeq::new(ISS), SubflowSeq::new(0));
         syn.window = WINDOW;
-        syn.options.handshake = handshake();
+        *syn.options.handshake_mut() = handshake();
         syn.options.push_mptcp(option);
         self.deliver(syn);
         Line { flow, irs: SubflowSeq::new(0), ack: 1 }
@@ -174,7 +174,7 @@ impl Puppet {
         let line = Line { flow: syn.flow.reversed(), irs: syn.seq, ack: 1 };
         let mut answer = Segment::new(line.flow, Flags::SYN.with(Flags::ACK), SubflowSeq::new(ISS), line.irs + 1);
         answer.window = WINDOW;
-        answer.options.handshake = handshake();
+        *answer.options.handshake_mut() = handshake();
         answer.options.push_mptcp(option);
         self.deliver(answer);
         line
@@ -192,14 +192,14 @@ impl Puppet {
     pub fn data(&mut self, line: Line, at: u64, bytes: &'static [u8], dss: Option<Dss>) {
         self.send(line.ack(at), |s| {
             s.payload = Payload::from_static(bytes).into();
-            s.options.dss = dss;
+            s.options.set_dss(dss);
         });
     }
 
     /// An ACK with DATA_ACK for what `line` acknowledges, so that the endpoint knows that options get through.
     pub fn confirm(&mut self, line: Line, at: u64, data: u64) {
         let dss = self.data_ack(data);
-        self.send(line.ack(at), |s| s.options.dss = Some(dss));
+        self.send(line.ack(at), |s| s.options.set_dss(Some(dss)));
     }
 
     /// A DSS that maps `length` bytes at subflow offset `subflow` to data offset `data`.
@@ -221,7 +221,7 @@ impl Puppet {
     /// Returns the data offset of the peer's stream that a segment DATA_ACKs.
     pub fn acked(segment: &Segment) -> Option<i64> {
         let near = KEY.idsn() + 1;
-        segment.options.dss.and_then(|dss| dss.data_ack).map(|ack| ack.near(near).distance(near))
+        segment.options.dss().and_then(|dss| dss.data_ack).map(|ack| ack.near(near).distance(near))
     }
 
     pub fn dsn(data: u64) -> Dsn {
