@@ -1,7 +1,8 @@
-//! `anabranch kernel`: congestion controls of ours in the stock Linux kernel, ACKs on the shortest path, and decisions
-//! of its MPTCP.
+//! `anabranch kernel`: congestion controls of ours in the stock Linux kernel, ACKs on the shortest path, decisions of
+//! its MPTCP, and rules for its paths.
 
 mod acks;
+mod steer;
 mod watch;
 
 use crate::failure::Failure;
@@ -25,6 +26,8 @@ use std::thread;
   sudo anabranch kernel acks --path 10.0.1.1,10.1.1.1 --path 10.0.2.1,10.1.1.1
                                                  sends ACKs over the fastest path; the other host runs the same
   sudo anabranch kernel watch                    how the scheduler shares data among subflows, second by second
+  sudo anabranch kernel steer --policy paths.toml
+                                                 spares dear, slow and lossy paths by rules of a file
 
 The congestion controls are BPF programs, which the kernel verifies; see docs/kernel.md.")]
 pub struct KernelArgs {
@@ -48,6 +51,8 @@ pub enum Action {
     Acks(acks::AcksArgs),
     /// Show the decisions of the kernel's MPTCP as they happen: scheduler, DATA_ACKs, mappings.
     Watch(watch::WatchArgs),
+    /// Close subflows or make them backups by rules of cost, quota, round trip and loss.
+    Steer(steer::SteerArgs),
 }
 
 /// Form of a listing.
@@ -101,6 +106,7 @@ pub fn kernel(catalogue: &Catalogue, args: &KernelArgs) -> Result<(), Failure> {
         Action::Status(form) => show_status(form),
         Action::Acks(args) => acks::acks(catalogue, args),
         Action::Watch(args) => watch::watch(args),
+        Action::Steer(args) => steer::steer(args),
     }
 }
 

@@ -33,7 +33,7 @@ pub struct SchemaArgs {
 type Made = fn(&Format) -> Value;
 
 /// The formats, each with the type that is printed, or those of the first and the other lines.
-static SCHEMAS: [(&Format, Made); 29] = [
+static SCHEMAS: [(&Format, Made); 30] = [
     (&format::RUNS, runs),
     (&format::COMPARISON, comparison),
     (&format::PAIRWISE, document::<Standings>),
@@ -62,6 +62,7 @@ static SCHEMAS: [(&Format, Made); 29] = [
     (&format::CONNECTION_EVENTS, lines::<NoContents, ConnectionEvent>),
     (&format::KERNEL_ACKS, lines::<NoContents, anabranch_kernel::acks::Round>),
     (&format::KERNEL_WATCH, lines::<NoContents, anabranch_kernel::watch::Event>),
+    (&format::KERNEL_STEER, lines::<NoContents, anabranch_kernel::steer::Event>),
     (&format::PROXY_LOG, lines::<NoContents, proxy::LogLine>),
 ];
 

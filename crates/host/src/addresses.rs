@@ -10,9 +10,9 @@
 //! records the steps that undo it, for [`clean_up`].
 
 mod find;
-mod undo;
+pub(crate) mod undo;
 
-pub use find::{AddressError, interface_between, interface_of};
+pub use find::{AddressError, addresses_of, interface_between, interface_of};
 
 use crate::Pair;
 use find::{choose_inner, mtu_of, routes_of, rules_for};
@@ -225,7 +225,8 @@ impl Borrowed {
             self.guarded.iter().map(|name| format!("iifname \"{name}\" oifname != \"{device}\" drop\n")).collect();
         let own = if tracking { format!("iifname \"{device}\" notrack") } else { String::new() };
         format!(
-            "table inet {table} {{\nchain inbound {{\ntype filter hook prerouting priority -300; policy accept;\n{own}\n\
+            "table inet {table} {{\nchain inbound {{\ntype filter hook prerouting priority -300; policy accept;\n{own}\
+             \n\
              {inbound}}}\nchain outbound {{\ntype filter hook postrouting priority 90; policy accept;\n{outbound}}}\n\
              chain guard {{\ntype filter hook forward priority -10; policy accept;\n{guarded}}}\n}}\n"
         )

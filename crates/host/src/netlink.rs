@@ -125,7 +125,7 @@ fn interface_routed_to(address: IpAddr) -> Option<String> {
 }
 
 /// A request as it is put together: `struct nlmsghdr`, a fixed part, attributes.
-struct Message(Vec<u8>);
+pub(crate) struct Message(Vec<u8>);
 
 /// Protocol 0.
 const NETLINK_ROUTE: Option<rustix::net::Protocol> = None;
@@ -133,7 +133,7 @@ const NETLINK_ROUTE: Option<rustix::net::Protocol> = None;
 const HEADER: usize = 16;
 
 impl Message {
-    fn new(kind: u16, flags: i32) -> Self {
+    pub(crate) fn new(kind: u16, flags: i32) -> Self {
         let flags = (flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
         let mut message = Message(vec![0; 4]);
         // The sequence number and our port may be 0: there is one request at a time.
@@ -141,17 +141,26 @@ impl Message {
         message
     }
 
-    fn put(&mut self, bytes: &[u8]) -> &mut Self {
+    /// Attributes alone, for one that holds them.
+    pub(crate) fn bare() -> Self {
+        Message(Vec::new())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> &mut Self {
         self.0.extend_from_slice(bytes);
         self
     }
 
-    /// All attributes used here are multiples of four bytes long, so none needs padding.
-    fn attribute(&mut self, kind: u16, value: &[u8]) {
+    pub(crate) fn attribute(&mut self, kind: u16, value: &[u8]) {
         self.put(&(4 + value.len() as u16).to_ne_bytes()).put(&kind.to_ne_bytes()).put(value);
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
     }
 
-    fn done(mut self) -> Vec<u8> {
+    pub(crate) fn done(mut self) -> Vec<u8> {
         let length = self.0.len() as u32;
         self.0[..4].copy_from_slice(&length.to_ne_bytes());
         self.0

@@ -1,6 +1,6 @@
 //! Descriptions of the kernel's sockets: sock_diag(7), and the sockets that a process holds.
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, socket_with};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, socket_with};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,11 +25,16 @@ impl SockDiag {
     /// Opens one. No privilege is needed; without CAP_NET_ADMIN the kernel leaves out to which MPTCP connection a
     /// subflow belongs.
     pub fn open() -> io::Result<Self> {
-        let protocol = Some(netlink::SOCK_DIAG);
-        Ok(SockDiag { socket: socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)? })
+        SockDiag::with(netlink::SOCK_DIAG)
     }
 
-    /// Sends a request for many sockets and returns the payload of each message that comes.
+    /// Opens one that speaks another protocol of netlink, in which requests and answers have the same form.
+    pub(crate) fn with(protocol: Protocol) -> io::Result<Self> {
+        let kind = SocketType::RAW;
+        Ok(SockDiag { socket: socket_with(AddressFamily::NETLINK, kind, SocketFlags::CLOEXEC, Some(protocol))? })
+    }
+
+    /// Sends a request and returns the payload of each message that comes, until the last or the acknowledgment.
     ///
     /// # Errors
     /// As the kernel sees it: `NotFound` if it does not know the protocol.

@@ -1,5 +1,5 @@
 //! Congestion controls for the stock Linux kernel, BPF programs that see all subflows of an MPTCP connection, ACKs on
-//! the shortest path ([`acks`]), and the decisions of its scheduler ([`watch`]).
+//! the shortest path ([`acks`]), the decisions of its scheduler ([`watch`]), and rules for its paths ([`steer`]).
 //!
 //! An [`Algorithm`] is a BPF object that clang built at packaging time (`packaging/bpf`); [`load`] registers it as a
 //! `tcp_congestion_ops` of the running kernel, without a compiler and without a C library. The kernel verifies the
@@ -15,6 +15,7 @@ mod features;
 mod load;
 mod object;
 mod pin;
+pub mod steer;
 #[allow(unsafe_code)]
 mod sys;
 pub mod watch;

@@ -48,8 +48,8 @@ pub static FORMATS: [&Format; 23] = [
 ];
 
 /// Formats of lines: events and logs, one JSON object on each line.
-pub static LINES: [&Format; 6] =
-    [&PACKET_EVENTS, &WHY_LIVE, &CONNECTION_EVENTS, &KERNEL_ACKS, &KERNEL_WATCH, &PROXY_LOG];
+pub static LINES: [&Format; 7] =
+    [&PACKET_EVENTS, &WHY_LIVE, &CONNECTION_EVENTS, &KERNEL_ACKS, &KERNEL_WATCH, &KERNEL_STEER, &PROXY_LOG];
 
 const fn format(name: &'static str, version: u32, written_by: &'static str, about: &'static str) -> Format {
     Format { name, version, about, written_by }
@@ -123,6 +123,9 @@ pub static KERNEL_ACKS: Format =
 /// Decisions of the kernel's MPTCP.
 pub static KERNEL_WATCH: Format =
     format("kernel-watch", 1, "`kernel watch --json`", "decisions of the kernel's scheduler, DATA_ACKs and mappings");
+/// Rules of a policy at work on the paths of the kernel.
+pub static KERNEL_STEER: Format =
+    format("kernel-steer", 1, "`kernel steer --json`", "measurements of paths, and subflows closed or made backups");
 /// Log of a proxy.
 pub static PROXY_LOG: Format =
     format("proxy-log", 1, "`proxy --log-format json`", "what a proxy logs, such as each connection at its end");

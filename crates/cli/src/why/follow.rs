@@ -33,10 +33,8 @@ pub fn follow(args: &WhyArgs) -> Result<(), Failure> {
             "there is no process {process}"
         )));
     }
-    let failed = |error| Failure::Failed(miette!("cannot ask the kernel about its sockets: {error}"));
-    let diag = SockDiag::open().map_err(failed)?;
+    let mut host = Host::open()?;
     let mut caught = Caught::new().map_err(|error| Failure::Failed(miette!("cannot catch signals: {error}")))?;
-    let mut host = Host { diag, mptcp: true };
     let mut follower = Follower::new(Vec::new());
     let clock = Clock::start();
     let mut answers = Answers { json: args.json, screen: output::Screen::default() };
@@ -49,7 +47,7 @@ pub fn follow(args: &WhyArgs) -> Result<(), Failure> {
         // Sockets of a process come and go, so targets are found anew each time.
         let gone = !wanted.is_empty() && targets.is_empty();
         follower.set_targets(targets);
-        let sockets = host.sockets().map_err(failed)?;
+        let sockets = host.sockets()?;
         let at = clock.now();
         follower.look(at.as_nanos(), sockets);
         let over = gone || !wanted.is_empty() && follower.has_found() && follower.connections() == 0;
@@ -115,14 +113,23 @@ fn targets(wanted: &[Wanted]) -> Result<Vec<Target>, Failure> {
 }
 
 /// The kernel of this host.
-struct Host {
+pub(crate) struct Host {
     diag: SockDiag,
     /// It knows of MPTCP.
     mptcp: bool,
 }
 
+fn failed(error: std::io::Error) -> Failure {
+    Failure::Failed(miette!("cannot ask the kernel about its sockets: {error}"))
+}
+
 impl Host {
-    fn sockets(&mut self) -> std::io::Result<Vec<Socket>> {
+    pub(crate) fn open() -> Result<Self, Failure> {
+        Ok(Host { diag: SockDiag::open().map_err(failed)?, mptcp: true })
+    }
+
+    /// All TCP and MPTCP sockets of the network namespace.
+    pub(crate) fn sockets(&mut self) -> Result<Vec<Socket>, Failure> {
         let mut sockets = Vec::new();
         for (protocol, v6) in
             [(Protocol::Mptcp, false), (Protocol::Mptcp, true), (Protocol::Tcp, false), (Protocol::Tcp, true)]
@@ -139,7 +146,7 @@ impl Host {
                          help"
                     ));
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(failed(error)),
             }
         }
         Ok(sockets)

@@ -63,6 +63,14 @@ pub enum AddressError {
         /// Error of the operating system.
         error: io::Error,
     },
+    /// An endpoint of MPTCP cannot be put back.
+    #[error("cannot set the endpoint {address}: {error}")]
+    Endpoint {
+        /// Its address.
+        address: IpAddr,
+        /// Error of the operating system.
+        error: io::Error,
+    },
     /// A kernel parameter cannot be set.
     #[error("cannot set {key}: {error}")]
     Sysctl {
@@ -82,6 +90,13 @@ pub fn interface_of(address: IpAddr) -> Result<Option<String>, AddressError> {
     let links: Vec<Link> = ask(&[family(address), "address", "show"])?;
     let has = |link: &Link| link.addr_info.iter().any(|own| own.local == Some(address));
     Ok(links.into_iter().find(has).map(|link| link.ifname))
+}
+
+/// The addresses of an interface, none if there is no such interface.
+pub fn addresses_of(interface: &str) -> Result<Vec<IpAddr>, AddressError> {
+    let links: Vec<Link> = ask(&["address", "show"])?;
+    let own = links.into_iter().filter(|link| link.ifname == interface);
+    Ok(own.flat_map(|link| link.addr_info).filter_map(|address| address.local).collect())
 }
 
 /// The interface over which packets from `local`, an address of this machine, leave for `remote`; `None` if they would

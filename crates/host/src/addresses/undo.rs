@@ -2,6 +2,7 @@
 
 use super::Ports;
 use super::find::{AddressError, run};
+use crate::path_manager::{Endpoint, PathManager};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -12,22 +13,24 @@ use std::path::{Path, PathBuf};
 
 /// Directory of the logs. Only root (or a user whom root permits) may write there, since the steps in them are
 /// executed.
-pub(super) const DIRECTORY: &str = "/run/anabranch";
+pub(crate) const DIRECTORY: &str = "/run/anabranch";
 
 /// Time between two attempts to lock notes that another process holds.
 const PATIENCE: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// One change to the machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// `ip` or `nft` with words that hold no space.
     Command(Vec<String>),
     /// A kernel parameter below `/proc/sys`.
     Sysctl { key: String, value: String },
+    /// An endpoint of MPTCP that is to be there, with these flags.
+    Endpoint(Endpoint),
 }
 
 impl Step {
-    pub(super) fn run(&self) -> Result<(), AddressError> {
+    pub(crate) fn run(&self) -> Result<(), AddressError> {
         match self {
             Step::Command(words) => {
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -35,6 +38,9 @@ impl Step {
             }
             Step::Sysctl { key, value } => std::fs::write(format!("/proc/sys/{key}"), format!("{value}\n"))
                 .map_err(|error| AddressError::Sysctl { key: key.clone(), error }),
+            Step::Endpoint(endpoint) => PathManager::open()
+                .and_then(|manager| manager.make(endpoint))
+                .map_err(|error| AddressError::Endpoint { address: endpoint.address, error }),
         }
     }
 
@@ -42,6 +48,7 @@ impl Step {
         match self {
             Step::Command(words) => words.join(" "),
             Step::Sysctl { key, value } => format!("sysctl {key} {value}"),
+            Step::Endpoint(endpoint) => endpoint.line(),
         }
     }
 
@@ -53,6 +60,7 @@ impl Step {
             ["sysctl", key, ..] if key.starts_with("net/") && !key.contains("..") => {
                 Some(Step::Sysctl { key: key.to_owned(), value: words[2..].join(" ") })
             }
+            ["endpoint", ..] => Endpoint::parse(&words).map(Step::Endpoint),
             _ => None,
         }
     }
@@ -60,9 +68,9 @@ impl Step {
 
 /// An address and the ports of it that a process borrows.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Claim {
-    pub(super) address: IpAddr,
-    pub(super) ports: Ports,
+pub(crate) struct Claim {
+    pub(crate) address: IpAddr,
+    pub(crate) ports: Ports,
 }
 
 impl Claim {
@@ -76,7 +84,7 @@ impl Claim {
         Some(Claim { address: address.parse().ok()?, ports: first.parse().ok()?..=last.parse().ok()? })
     }
 
-    pub(super) fn overlaps(&self, other: &Claim) -> bool {
+    pub(crate) fn overlaps(&self, other: &Claim) -> bool {
         let apart = self.ports.end() < other.ports.start() || other.ports.end() < self.ports.start();
         self.address == other.address && !apart
     }
@@ -85,7 +93,7 @@ impl Claim {
 /// The log of one device in one network namespace. The file is locked while a process borrows, and removed when no step
 /// is left to undo.
 #[derive(Debug)]
-pub(super) struct Undo {
+pub(crate) struct Undo {
     file: File,
     path: PathBuf,
     steps: Vec<Step>,
@@ -93,7 +101,7 @@ pub(super) struct Undo {
 
 impl Undo {
     /// Opens the log for `device`; `WouldBlock` while another process borrows for it.
-    pub(super) fn open(device: &str) -> io::Result<Self> {
+    pub(crate) fn open(device: &str) -> io::Result<Self> {
         let made = DirBuilder::new().mode(0o700).create(DIRECTORY);
         made.or_else(|error| if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })?;
         let path = Path::new(DIRECTORY).join(format!("{device}{}", ending()?));
@@ -109,7 +117,7 @@ impl Undo {
 
     /// Returns the logs in this namespace whose processes have ended. Removes files that are unlocked and empty,
     /// whatever their namespace.
-    pub(super) fn abandoned() -> io::Result<Vec<Self>> {
+    pub(crate) fn abandoned() -> io::Result<Vec<Self>> {
         sweep(Path::new(DIRECTORY))?;
         Ok(notes()?.into_iter().filter_map(|path| Undo::take(path, false).ok()).collect())
     }
@@ -133,7 +141,7 @@ impl Undo {
     }
 
     /// Claims addresses. If another process holds an overlapping claim, returns that with the name of its device.
-    pub(super) fn claim(&mut self, claims: &[Claim]) -> io::Result<Option<(Claim, String)>> {
+    pub(crate) fn claim(&mut self, claims: &[Claim]) -> io::Result<Option<(Claim, String)>> {
         for claim in claims {
             writeln!(self.file, "{}", claim.line())?;
         }
@@ -154,7 +162,7 @@ impl Undo {
     }
 
     /// Runs `step`, after logging the step that undoes it.
-    pub(super) fn does(&mut self, step: Step, reverse: Option<Step>) -> Result<(), AddressError> {
+    pub(crate) fn does(&mut self, step: Step, reverse: Option<Step>) -> Result<(), AddressError> {
         if let Some(reverse) = reverse {
             self.later(reverse)?;
         }
@@ -162,14 +170,20 @@ impl Undo {
     }
 
     /// Notes down what is to be done at the end.
-    pub(super) fn later(&mut self, step: Step) -> Result<(), AddressError> {
+    pub(crate) fn later(&mut self, step: Step) -> Result<(), AddressError> {
         writeln!(self.file, "{}", step.line()).map_err(|error| AddressError::State { error })?;
         self.steps.push(step);
         Ok(())
     }
 
+    /// Unlocks the notes and leaves them, as the end of the process does.
+    #[cfg(test)]
+    pub(crate) fn forget(&self) {
+        flock(&self.file, FlockOperation::Unlock).expect("it is locked");
+    }
+
     /// Undoes everything, the last first. What cannot be undone has gone already, with the device for instance.
-    pub(super) fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         for step in self.steps.drain(..).rev() {
             if let Err(error) = step.run() {
                 tracing::debug!(target: "anabranch::addresses", %error, "nothing to undo");

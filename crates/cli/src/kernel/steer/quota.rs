@@ -1,0 +1,158 @@
+//! Quotas of a day or a month, which outlive the command: `--state FILE`.
+
+use crate::failure::Failure;
+use crate::output;
+use anabranch_kernel::steer::{Period, Policy, Steering};
+use miette::miette;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Contents of the file.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    /// By the name of the path.
+    quotas: BTreeMap<String, Used>,
+}
+
+/// Data that a path used in a period.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Used {
+    /// Day `2026-11-26` or month `2026-11`, in UTC.
+    period: String,
+    /// Data \[bytes\].
+    bytes: u64,
+}
+
+/// Quotas that begin anew with the calendar.
+pub(super) struct Quotas {
+    file: Option<PathBuf>,
+    kept: Kept,
+    /// The file is only read.
+    dry: bool,
+}
+
+impl Quotas {
+    /// Reads what is kept. A file that is not there counts as an empty one.
+    pub(super) fn open(policy: &Policy, file: Option<&Path>, dry: bool) -> Result<Self, Failure> {
+        let needs = policy.paths.iter().find(|it| it.quota.is_some_and(|(_, period)| period != Period::Run));
+        let Some(file) = file else {
+            return match needs {
+                None => Ok(Quotas { file: None, kept: Kept::default(), dry }),
+                Some(path) => Err(Failure::Refused(miette!(
+                    help = "accepted: --state FILE, such as /var/lib/anabranch-steer.json; or per = \"run\"",
+                    "the quota of path {} is for longer than a run, and nothing says where to keep what is used",
+                    path.name
+                ))),
+            };
+        };
+        let refuse = |problem: String| {
+            let help = "correct or delete the file, which is then made anew, or name another one";
+            Failure::Refused(miette!(help = help, "--state {}: {problem}", file.display()))
+        };
+        let kept = match std::fs::read_to_string(file) {
+            Ok(text) => serde_json::from_str(&text).map_err(|error| refuse(error.to_string()))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Kept::default(),
+            Err(error) => return Err(refuse(error.to_string())),
+        };
+        Ok(Quotas { file: Some(file.to_owned()), kept, dry })
+    }
+
+    /// Begins with what was used before, of periods that still last.
+    pub(super) fn begin(&self, steering: &mut Steering) {
+        let today = today();
+        for (index, path) in steering.policy().paths.clone().iter().enumerate() {
+            let period = path.quota.and_then(|(_, period)| name(period, today));
+            let kept = self.kept.quotas.get(&path.name).filter(|kept| Some(&kept.period) == period.as_ref());
+            steering.set_used(index, kept.map_or(0, |kept| kept.bytes));
+        }
+    }
+
+    /// Begins anew where a period has ended.
+    pub(super) fn roll(&mut self, steering: &mut Steering) {
+        let today = today();
+        let paths = steering.policy().paths.clone();
+        for (index, path) in paths.iter().enumerate() {
+            let Some(period) = path.quota.and_then(|(_, period)| name(period, today)) else { continue };
+            let kept = self.kept.quotas.entry(path.name.clone());
+            let kept = kept.or_insert_with(|| Used { period: period.clone(), bytes: 0 });
+            if kept.period != period {
+                *kept = Used { period, bytes: 0 };
+                steering.set_used(index, 0);
+            }
+            kept.bytes = steering.used(index);
+        }
+    }
+
+    /// Writes the file.
+    pub(super) fn save(&self, steering: &Steering) -> Result<(), Failure> {
+        let is_kept = |name: &str| steering.policy().paths.iter().any(|path| path.name == name);
+        match &self.file {
+            Some(file) if !self.dry && self.kept.quotas.keys().any(|name| is_kept(name)) => {
+                let text = serde_json::to_string_pretty(&self.kept).expect("names and numbers are JSON");
+                output::write_private(file, format!("{text}\n").as_bytes())
+                    .map_err(|error| Failure::writing_to(file, &error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Days since 1970-01-01 in UTC.
+fn today() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400)
+}
+
+/// Name of the period that a day is in; `None` for a run, which has none.
+fn name(period: Period, day: u64) -> Option<String> {
+    let (year, month, day) = date(day);
+    match period {
+        Period::Run => None,
+        Period::Day => Some(format!("{year:04}-{month:02}-{day:02}")),
+        Period::Month => Some(format!("{year:04}-{month:02}")),
+    }
+}
+
+/// Year, month and day of a day since 1970-01-01.
+fn date(day: u64) -> (u64, u64, u64) {
+    let is_leap = |year: u64| year % 4 == 0 && year % 100 != 0 || year % 400 == 0;
+    let (mut year, mut left) = (1970, day);
+    while left >= 365 + u64::from(is_leap(year)) {
+        left -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let lengths = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while left >= lengths[month] {
+        left -= lengths[month];
+        month += 1;
+    }
+    (year, month as u64 + 1, left + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_their_dates() {
+        for (day, expected) in [
+            (0, (1970, 1, 1)),
+            (59, (1970, 3, 1)),
+            (789, (1972, 2, 29)),
+            (11_016, (2000, 2, 29)),
+            (20_783, (2026, 11, 26)),
+            (20_818, (2026, 12, 31)),
+            (20_819, (2027, 1, 1)),
+        ] {
+            assert_eq!(date(day), expected, "{day}");
+        }
+        assert_eq!(name(Period::Month, 20_783).as_deref(), Some("2026-11"));
+        assert_eq!(name(Period::Day, 20_783).as_deref(), Some("2026-11-26"));
+        assert_eq!(name(Period::Run, 20_783), None);
+    }
+}
