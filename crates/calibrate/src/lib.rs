@@ -17,6 +17,6 @@ pub mod transfer;
 mod witnesses;
 mod worlds;
 
-pub use suite::{Case, suite};
+pub use suite::{Case, controlled, suite};
 pub use witnesses::witnesses;
 pub use worlds::{CalibrateError, Settings, calibrate, runs};

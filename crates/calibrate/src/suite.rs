@@ -106,6 +106,29 @@ pub fn suite(catalogue: &Arc<Catalogue>, quick: bool) -> Result<Vec<Case>, Scena
     Ok(cases)
 }
 
+/// Networks on which congestion controls that a kernel has loaded are compared: paths that they fill, and losses.
+const CONTROLLED: [&str; 2] = ["symmetric", "lossy"];
+
+/// A file over two networks with each of these congestion controls, which the kernel must have as well. They begin
+/// without HyStart, as the kernel's own but CUBIC.
+pub fn controlled(catalogue: &Arc<Catalogue>, controls: &[&str]) -> Result<Vec<Case>, ScenarioError> {
+    let networks = || NETWORKS.iter().filter(|network| CONTROLLED.contains(&network.name));
+    let pairs = controls.iter().flat_map(|control| networks().map(move |network| (control, network)));
+    pairs
+        .map(|(control, network)| {
+            let control_setting = format!("host.congestion=\"{control}\"");
+            let settings = [
+                control_setting.as_str(),
+                "host.hystart=\"off\"",
+                "workload=[{kind=\"files\",size=\"5MB\"}]",
+                "run.stop=\"120s\"",
+            ];
+            let scenario = scenario(catalogue, network.name, network.text, &settings)?;
+            Ok(Case { name: format!("{} 5MB with {control}", network.name), scenario, claim: None })
+        })
+        .collect()
+}
+
 /// A network with its hosts as Linux has them, and these settings.
 pub(crate) fn scenario(
     catalogue: &Arc<Catalogue>,
@@ -125,6 +148,20 @@ pub(crate) fn scenario(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn each_control_has_its_cases() {
+        let catalogue = Arc::new(Catalogue::default());
+        let cases = controlled(&catalogue, &["lia", "mveno-r"]).unwrap();
+        let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["symmetric 5MB with lia", "lossy 5MB with lia", "symmetric 5MB with mveno-r", "lossy 5MB with mveno-r"]
+        );
+        for (case, control) in cases.iter().zip(["lia", "lia", "mveno-r", "mveno-r"]) {
+            assert_eq!(case.scenario.policies().congestion.name, control, "{}", case.name);
+        }
+    }
 
     #[test]
     fn every_case_can_be_read_and_has_one_workload() {

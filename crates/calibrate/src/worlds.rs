@@ -13,6 +13,7 @@ use anabranch_paths::Direction;
 use anabranch_policy::congestion::kernel_name;
 use anabranch_scenario::Scenario;
 use anabranch_sim::{FileOrder, HostSpec, Outcome, Spec, Workload};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub struct Settings {
     pub repeat: usize,
     /// Threads for the simulator; 0 for one per processor.
     pub jobs: usize,
+    /// Names in the kernel of congestion controls that were loaded into it, by those of the policies.
+    pub loaded: BTreeMap<String, String>,
 }
 
 /// Why a calibration cannot run.
@@ -112,7 +115,11 @@ fn row(
             testbed.begin()?;
             let outcome = match world {
                 0 => by_engine(&testbed, &spec, &transfer),
-                _ => by_kernel(&testbed, &spec, &scenario.policies().congestion.name, &transfer),
+                _ => {
+                    let congestion = &scenario.policies().congestion.name;
+                    let congestion = settings.loaded.get(congestion).map_or(kernel_name(congestion), String::as_str);
+                    by_kernel(&testbed, &spec, congestion, &transfer)
+                }
             };
             let report = testbed.stop()?;
             match outcome {
@@ -211,7 +218,7 @@ fn by_kernel(testbed: &Testbed, spec: &Spec, congestion: &str, transfer: &Transf
     let fixed = |host: &HostSpec| host.config.initial_receive_buffer.is_none().then_some(host.config.receive_buffer);
     let sockets = KernelSockets {
         multipath: spec.client.config.multipath && spec.server.config.multipath,
-        congestion: kernel_name(congestion).to_owned(),
+        congestion: congestion.to_owned(),
         client_buffer: fixed(&spec.client),
         server_buffer: fixed(&spec.server),
     };

@@ -5,8 +5,9 @@ use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
 use crate::result_file::ResultFile;
-use anabranch_calibrate::{Case, Settings, calibrate, suite, witnesses};
+use anabranch_calibrate::{Case, Settings, calibrate, controlled, suite, witnesses};
 use anabranch_host::{Inside, Outcome, supervise};
+use anabranch_kernel::{ALGORITHMS, LoadError, Loaded, load};
 use anabranch_lab::format::CALIBRATION;
 use anabranch_policy::Catalogue;
 use clap::Args;
@@ -23,6 +24,7 @@ Examples:
   anabranch calibrate                       the whole suite: files, bursts and pages
   anabranch calibrate --only 'lossy 5MB'    one of its cases
   anabranch calibrate --witnesses           claims of the papers that the kernel can witness
+  sudo anabranch calibrate --controllers    congestion controls of ours that the kernel has loaded
   anabranch calibrate wlan-lte --set 'workload=[{kind=\"files\",size=\"2MB\"}]'
                                             a scenario of your own
 
@@ -41,6 +43,10 @@ pub struct CalibrateArgs {
     /// Run networks of the papers instead of the suite, each with the claim that the kernel can witness there.
     #[arg(long, conflicts_with_all = ["quick", "scenarios", "sets"])]
     pub witnesses: bool,
+    /// Run two networks with each congestion control that `anabranch kernel load` has instead of the suite. A case
+    /// whose control this kernel cannot load is skipped, and said.
+    #[arg(long, conflicts_with_all = ["quick", "scenarios", "sets", "witnesses"])]
+    pub controllers: bool,
     /// Run only cases whose name contains this, such as `asymmetric bursts`.
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
@@ -65,6 +71,7 @@ pub struct CalibrateArgs {
 pub fn run(catalogue: &Arc<Catalogue>, args: &CalibrateArgs) -> Result<(), Failure> {
     let cases = match args.scenarios.as_slice() {
         [] if args.witnesses => witnesses(catalogue)?,
+        [] if args.controllers => controlled(catalogue, &names_to_load())?,
         [] if args.sets.is_empty() => suite(catalogue, args.quick)?,
         [] => {
             let help = "accepted: --set together with a scenario; the suite cannot be changed";
@@ -75,7 +82,7 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &CalibrateArgs) -> Result<(), Failu
     let cases = only(cases, args.only.as_deref())?;
     // Before the runs rather than after them.
     let outcome = supervise(|inside| match end_on_signals(&inside) {
-        Ok(()) => exit_code(catch_unwind(AssertUnwindSafe(|| calibrate_all(&cases, args)))),
+        Ok(()) => exit_code(catch_unwind(AssertUnwindSafe(|| calibrate_all(cases, args)))),
         Err(error) => exit_code(Ok(Err(Failure::Failed(miette::miette!("cannot listen for signals: {error}"))))),
     });
     match outcome.map_err(Failure::isolating)? {
@@ -115,11 +122,13 @@ fn exit_code(result: thread::Result<Result<(), Failure>>) -> u8 {
     }
 }
 
-fn calibrate_all(cases: &[Case], args: &CalibrateArgs) -> Result<(), Failure> {
+fn calibrate_all(cases: Vec<Case>, args: &CalibrateArgs) -> Result<(), Failure> {
     let repeat = args.repeat.map_or(if args.quick { 3 } else { 10 }, |repeat| repeat as usize);
-    let settings = Settings { seed: args.seed, repeat, jobs: args.jobs };
-    let bar = output::progress(anabranch_calibrate::runs(cases, &settings));
-    let result = calibrate(cases, &settings, &|about| {
+    let (cases, held) = loaded(cases)?;
+    let names = held.iter().map(|(policy, kernel, _)| ((*policy).to_owned(), (*kernel).to_owned()));
+    let settings = Settings { seed: args.seed, repeat, jobs: args.jobs, loaded: names.collect() };
+    let bar = output::progress(anabranch_calibrate::runs(&cases, &settings));
+    let result = calibrate(&cases, &settings, &|about| {
         bar.set_message(format!(" ({about})"));
         bar.inc(1);
     });
@@ -132,6 +141,46 @@ fn calibrate_all(cases: &[Case], args: &CalibrateArgs) -> Result<(), Failure> {
     match args.json {
         true => output::print(&json),
         false => output::print(&anabranch_report::calibration(&result)),
+    }
+}
+
+fn names_to_load() -> Vec<&'static str> {
+    ALGORITHMS.iter().map(|algorithm| algorithm.name).collect()
+}
+
+/// A congestion control: its name as a policy, that in the kernel, and its registration unless another holds it.
+type Held = (&'static str, &'static str, Option<Loaded>);
+
+/// Loads the congestion controls of the cases that are ours into the kernel, for as long as they are held. Cases whose
+/// control cannot be loaded are left out, and said.
+fn loaded(cases: Vec<Case>) -> Result<(Vec<Case>, Vec<Held>), Failure> {
+    let (mut held, mut refused): (Vec<Held>, Option<LoadError>) = (Vec::new(), None);
+    let mut kept = Vec::new();
+    for case in cases {
+        let name = case.scenario.policies().congestion.name.clone();
+        let Some(algorithm) = ALGORITHMS.iter().find(|algorithm| algorithm.name == name) else {
+            kept.push(case);
+            continue;
+        };
+        if held.iter().all(|(policy, _, _)| *policy != name) {
+            match load(algorithm) {
+                Ok(loaded) => held.push((algorithm.name, algorithm.kernel_name, Some(loaded))),
+                Err(LoadError::Taken(_)) => held.push((algorithm.name, algorithm.kernel_name, None)),
+                Err(error) => {
+                    output::remark(&format!("SKIPPED: {}: {error}", case.name));
+                    refused = Some(error);
+                    continue;
+                }
+            }
+        }
+        kept.push(case);
+    }
+    match refused {
+        Some(error) if kept.is_empty() => {
+            let help = error.remedy().unwrap_or("`anabranch kernel list` says what this kernel can do");
+            Err(Failure::Failed(miette::miette!(help = help, "no case is left: {error}")))
+        }
+        _ => Ok((kept, held)),
     }
 }
 

@@ -1,9 +1,10 @@
 //! `anabranch calibrate`: a file, bursts and a page in all three worlds.
 
-use super::{place, stderr, stdout};
+use super::kernel::{LOADING, registered, turn};
+use super::{lacks, place, stderr, stdout, until};
 use serde_json::Value;
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Workloads, each small enough for a busy machine.
 const WORKLOADS: [(&str, &str); 3] = [
@@ -62,4 +63,51 @@ fn only_a_case_that_there_is() {
     let error = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(error.contains("--only `lossy 6MB` matches no case") && error.contains("`lossy 50kB`"), "{error}");
+}
+
+/// The kernel has the control while the calibration runs, and no longer; its sockets would fail without.
+#[test]
+fn a_control_of_ours_is_loaded_into_the_kernel_and_calibrated() {
+    let Some(_turn) = turn("calibrate-controllers", &LOADING) else { return };
+    let Some(here) = place("calibrate-controllers") else { return };
+    let args = ["calibrate", "--controllers", "--only", "symmetric 5MB with lia", "--repeat", "1", "--json"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.current_dir(&here).args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    until("ab_lia is there", || registered("ab_lia"));
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    until("ab_lia is gone", || !registered("ab_lia"));
+    let result: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let rows = result["rows"].as_array().unwrap();
+    let protocols: Vec<_> = rows.iter().map(|row| (&row["case"], &row["protocol"])).collect();
+    let case = Value::from("symmetric 5MB with lia");
+    assert_eq!(protocols, [(&case, &"tcp".into()), (&case, &"mptcp".into())]);
+    for row in rows {
+        assert_eq!(row["kernel"]["failures"].as_array().unwrap().len(), 0, "{row:#}");
+        let seconds = row["kernel"]["completion_s"][0].as_f64().unwrap();
+        assert!((1.0..10.0).contains(&seconds), "{row:#}");
+    }
+}
+
+/// Root of a user namespace alone can make a testbed, and load nothing.
+#[test]
+fn a_control_that_cannot_be_loaded_is_skipped_and_said() {
+    let Some(here) = place("calibrate-skipped") else { return };
+    if lacks("unshare") {
+        return eprintln!("SKIPPED: calibrate-skipped: it takes unshare");
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", env!("CARGO_BIN_EXE_anabranch"), "calibrate", "--controllers"]);
+    let output = command.args(["--only", "with veno"]).current_dir(&here).output().unwrap();
+    let error = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    for said in [
+        "SKIPPED: symmetric 5MB with veno: loading BPF programs is not permitted",
+        "SKIPPED: lossy 5MB with veno",
+        "no case is left",
+        "CAP_BPF",
+    ] {
+        assert!(error.contains(said), "{said}: {error}");
+    }
 }

@@ -39,9 +39,9 @@ pub(super) fn has_features(test: &str, needed: &[&str]) -> bool {
     missing.is_none()
 }
 
-const LOADING: [&str; 4] = ["btf", "struct-ops", "kernel-functions", "capabilities"];
+pub(super) const LOADING: [&str; 4] = ["btf", "struct-ops", "kernel-functions", "capabilities"];
 
-fn registered(name: &str) -> bool {
+pub(super) fn registered(name: &str) -> bool {
     let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     names.split_whitespace().any(|other| other == name)
 }
