@@ -7,7 +7,9 @@ mod watch;
 
 use crate::failure::Failure;
 use crate::output;
-use anabranch_kernel::{ALGORITHMS, Algorithm, Feature, LoadError, Status, features, load, status, unload};
+use anabranch_kernel::{
+    ALGORITHMS, Access, Algorithm, Feature, LoadError, Status, features, load, load_for, status, unload,
+};
 use anabranch_lab::format::{KERNEL_FEATURES, KERNEL_STATUS};
 use anabranch_policy::Catalogue;
 use anabranch_units::nearest;
@@ -22,7 +24,7 @@ use std::thread;
   anabranch kernel list                          the features of this kernel, and what the missing ones need
   sudo anabranch kernel load lia --pin           registers `ab_lia`, until `kernel unload lia` or the next boot
   iperf3 -c server -C ab_lia                     a program that chooses it
-  sudo sysctl net.ipv4.tcp_congestion_control=ab_lia
+  sudo anabranch kernel load lia --pin --default all new connections of this network namespace
   sudo anabranch kernel acks --path 10.0.1.1,10.1.1.1 --path 10.0.2.1,10.1.1.1
                                                  sends ACKs over the fastest path; the other host runs the same
   sudo anabranch kernel watch                    how the scheduler shares data among subflows, second by second
@@ -71,6 +73,10 @@ pub struct LoadArgs {
     /// End at once and leave it registered, until `kernel unload` or the next boot.
     #[arg(long)]
     pub pin: bool,
+    /// Make it the default of this network namespace as well; every user may choose it then. `kernel unload` there puts
+    /// the former default back.
+    #[arg(long, requires = "pin")]
+    pub default: bool,
 }
 
 /// Arguments of `kernel unload`.
@@ -131,6 +137,12 @@ fn list(form: &Form) -> Result<(), Failure> {
 
 fn register(args: &LoadArgs) -> Result<(), Failure> {
     let algorithm = find(&args.name)?;
+    if args.default {
+        let path = load_for(algorithm, Access::Everyone).and_then(anabranch_kernel::Loaded::pin_as_default);
+        let path = path.map_err(failed)?;
+        let text = format!("loaded {}, default of this network namespace", algorithm.kernel_name);
+        return output::print(&format!("{text}, pinned as {}\n", path.display()));
+    }
     let loaded = load(algorithm).map_err(failed)?;
     if args.pin {
         let path = loaded.pin().map_err(failed)?;
@@ -155,7 +167,8 @@ fn show_status(form: &Form) -> Result<(), Failure> {
             Some(path) => format!("pinned as {}, but not registered in this kernel", path.display()),
             None => "held by a running command".to_owned(),
         };
-        text += &format!("{:<8} {:<11} {state}\n", status.name, status.kernel_name);
+        let default = if status.default { ", default of this network namespace" } else { "" };
+        text += &format!("{:<8} {:<11} {state}{default}\n", status.name, status.kernel_name);
     }
     output::print(if all.is_empty() { "nothing is loaded\n" } else { &text })
 }

@@ -22,5 +22,5 @@ pub mod watch;
 
 pub use algorithm::{ALGORITHMS, Algorithm};
 pub use features::{Feature, features};
-pub use load::{LoadError, Loaded, load};
+pub use load::{Access, LoadError, Loaded, load, load_for};
 pub use pin::{Status, UnloadError, pins, status, unload};

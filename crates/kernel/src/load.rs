@@ -53,6 +53,14 @@ pub enum LoadError {
         /// Its error.
         error: io::Error,
     },
+    /// The default of the network namespace cannot be set. The registration is taken back.
+    #[error("cannot make `{name}` the default of this network namespace: {error}")]
+    NoDefault {
+        /// Name in the kernel.
+        name: &'static str,
+        /// The error of the system call.
+        error: io::Error,
+    },
     /// The object is not one of ours.
     #[error("the object of `{0}` is damaged")]
     Damaged(&'static str),
@@ -74,6 +82,9 @@ impl LoadError {
     }
 }
 
+/// A flag of `tcp_congestion_ops`.
+const TCP_CONG_NON_RESTRICTED: u32 = 1;
+
 /// File of the kernel's own types.
 pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
 
@@ -87,11 +98,29 @@ pub(crate) fn types_of_kernel(bytes: &[u8]) -> Result<Btf<'_>, LoadError> {
     Btf::parse(bytes).ok_or_else(|| LoadError::Lacks("BTF of a form that is known".into()))
 }
 
+/// Sockets that may choose a congestion control.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Those of processes with CAP_NET_ADMIN, and of whom an administrator lets
+    /// (`net.ipv4.tcp_allowed_congestion_control`).
+    Restricted,
+    /// All. The default of a network namespace other than the first has to be one.
+    Everyone,
+}
+
 /// Registers a congestion control with the running kernel.
 ///
 /// # Errors
 /// If the kernel or the process cannot, or the name is taken; nothing stays behind.
 pub fn load(algorithm: &'static Algorithm) -> Result<Loaded, LoadError> {
+    load_for(algorithm, Access::Restricted)
+}
+
+/// Registers a congestion control for those who may choose it.
+///
+/// # Errors
+/// As for [`load`].
+pub fn load_for(algorithm: &'static Algorithm, access: Access) -> Result<Loaded, LoadError> {
     let object = Object::parse(algorithm.object).ok_or(LoadError::Damaged(algorithm.name))?;
     let bytes = kernel_bytes()?;
     let kernel = types_of_kernel(&bytes)?;
@@ -112,6 +141,10 @@ pub fn load(algorithm: &'static Algorithm) -> Result<Loaded, LoadError> {
     }
     let (_, name) = operations.member(&kernel, "name")?;
     value[name..name + algorithm.kernel_name.len()].copy_from_slice(algorithm.kernel_name.as_bytes());
+    if access == Access::Everyone {
+        let (_, flags) = operations.member(&kernel, "flags")?;
+        value[flags..flags + 4].copy_from_slice(&TCP_CONG_NON_RESTRICTED.to_ne_bytes());
+    }
     let size = operations.size as u32;
     let map = sys::create_operations(algorithm.kernel_name, operations.value, size, btf.as_fd())
         .map_err(|error| failed("make the struct of operations", error))?;
@@ -136,6 +169,21 @@ impl Loaded {
     /// If there is no bpffs, or the place cannot be written.
     pub fn pin(self) -> Result<PathBuf, LoadError> {
         pin::pin(self.link.as_fd(), self.algorithm).map_err(LoadError::NoPlace)
+    }
+
+    /// Pins it, and makes it the default of the caller's network namespace, until [`unload`](crate::unload). Returns
+    /// the place in bpffs.
+    ///
+    /// # Errors
+    /// As for [`Loaded::pin`], or if the default cannot be set; nothing stays behind.
+    pub fn pin_as_default(self) -> Result<PathBuf, LoadError> {
+        let algorithm = self.algorithm;
+        let path = self.pin()?;
+        pin::make_default(algorithm).map_err(|error| {
+            _ = pin::unload(algorithm);
+            LoadError::NoDefault { name: algorithm.kernel_name, error }
+        })?;
+        Ok(path)
     }
 }
 

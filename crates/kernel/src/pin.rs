@@ -22,6 +22,8 @@ pub struct Status {
     pub registered: bool,
     /// Its place in bpffs, if it is pinned; otherwise a running command holds it.
     pub pin: Option<PathBuf>,
+    /// It is the default of this network namespace.
+    pub default: bool,
 }
 
 /// Reason for which a congestion control could not be unloaded.
@@ -34,7 +36,7 @@ pub enum UnloadError {
     #[error("`{0}` is not pinned: a running command holds it and unregisters it when it ends")]
     Held(&'static str),
     /// The pin stays.
-    #[error("cannot remove {path}: {error}")]
+    #[error("cannot take back {path}: {error}")]
     Failed {
         /// The pin.
         path: PathBuf,
@@ -82,16 +84,64 @@ pub fn status() -> Vec<Status> {
         kernel_name: algorithm.kernel_name,
         registered: names.iter().any(|name| name == algorithm.kernel_name),
         pin: Some(place(algorithm)).filter(|path| path.exists()),
+        default: default().is_ok_and(|name| name == algorithm.kernel_name),
     });
     all.filter(|status| status.registered || status.pin.is_some()).collect()
 }
 
-/// Removes the pin, and with it the registration. Connections that use the algorithm keep it until they end.
+/// The default congestion control of the caller's network namespace.
+fn default() -> io::Result<String> {
+    Ok(std::fs::read_to_string(DEFAULT)?.trim().to_owned())
+}
+
+const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+
+/// Makes an algorithm that is pinned the default of the caller's network namespace. The former default is noted beside
+/// the pin, as the target of a link, since bpffs has no ordinary files.
+pub(crate) fn make_default(algorithm: &Algorithm) -> io::Result<()> {
+    let former = default()?;
+    std::os::unix::fs::symlink(&former, note(algorithm)?)?;
+    std::fs::write(DEFAULT, algorithm.kernel_name)
+}
+
+/// The note of the caller's network namespace about an algorithm.
+fn note(algorithm: &Algorithm) -> io::Result<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let namespace = std::fs::metadata("/proc/thread-self/ns/net")?.ino();
+    Ok(PathBuf::from(FOLDER).join(format!("{}{NOTE}{namespace}", algorithm.kernel_name)))
+}
+
+/// Names in bpffs have no dots.
+const NOTE: &str = "_default_";
+
+/// Puts the former default of the caller's network namespace back, unless another was set meanwhile, and removes the
+/// notes of all namespaces about an algorithm.
+fn put_default_back(algorithm: &Algorithm) -> io::Result<()> {
+    if let Ok(former) = std::fs::read_link(note(algorithm)?)
+        && default()? == algorithm.kernel_name
+    {
+        std::fs::write(DEFAULT, former.as_os_str().as_encoded_bytes())?;
+    }
+    let begin = format!("{}{NOTE}", algorithm.kernel_name);
+    for entry in std::fs::read_dir(FOLDER)?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&begin) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the pin, and with it the registration, and puts back the default of the caller's network namespace if it was
+/// made that. Connections that use the algorithm keep it until they end, as do other network namespaces whose default
+/// it is.
 ///
 /// # Errors
 /// If there is no pin, or it cannot be removed.
 pub fn unload(algorithm: &'static Algorithm) -> Result<(), UnloadError> {
     let path = place(algorithm);
+    if path.exists() {
+        put_default_back(algorithm).map_err(|error| UnloadError::Failed { path: FOLDER.into(), error })?;
+    }
     match std::fs::remove_file(&path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -131,6 +131,48 @@ unloaded ab_veno\n";
     until("ab_veno is gone", || !registered("ab_veno"));
 }
 
+/// In a network namespace of the test's own, where ordinary congestion controls that are not for everyone are refused.
+#[test]
+fn a_default_carries_new_connections_and_unload_puts_the_former_back() {
+    let Some(_turn) = turn("load-default", &LOADING) else { return };
+    if lacks("unshare") || lacks("python3") {
+        eprintln!("SKIPPED: load-default: it takes unshare and python3");
+        return;
+    }
+    let script = "mount -t bpf bpf /sys/fs/bpf || exit 99
+ip link set lo up
+default=/proc/sys/net/ipv4/tcp_congestion_control
+former=$(cat $default)
+$ANABRANCH kernel load veno --pin --default
+cat $default
+$ANABRANCH kernel status
+# A socket of an ordinary user has it without asking, and may ask for it.
+python3 -c '
+import os, socket
+listener = socket.create_server((\"127.0.0.1\", 0))
+client = socket.create_connection(listener.getsockname())
+os.setuid(65534)
+print(client.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(bytes(1)).decode())
+client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b\"reno\")
+client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b\"ab_veno\")
+'
+$ANABRANCH kernel unload veno
+test $(cat $default) = $former
+! test -e /sys/fs/bpf/anabranch\n";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "sh", "-ec", script]).env("ANABRANCH", ANABRANCH).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", stderr(&output));
+    let expected = "loaded ab_veno, default of this network namespace, pinned as /sys/fs/bpf/anabranch/ab_veno
+ab_veno
+veno     ab_veno     pinned as /sys/fs/bpf/anabranch/ab_veno, default of this network namespace
+ab_veno
+unloaded ab_veno\n";
+    assert_eq!(text, expected);
+    until("ab_veno is gone", || !registered("ab_veno"));
+}
+
 /// Two paths whose buffers are much longer than their round trips.
 const DEEP: &str = r#"
 [path.first]
