@@ -8,7 +8,8 @@ mod watch;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_kernel::{
-    ALGORITHMS, Access, Algorithm, Feature, LoadError, Status, features, load, load_for, status, unload,
+    ALGORITHMS, Access, Algorithm, Feature, Grouped, LoadError, Status, features, give_to_group, load, load_for,
+    status, unload,
 };
 use anabranch_lab::format::{KERNEL_FEATURES, KERNEL_STATUS};
 use anabranch_policy::Catalogue;
@@ -16,6 +17,7 @@ use anabranch_units::nearest;
 use clap::{Args as ClapArgs, Subcommand};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::path::PathBuf;
 use std::thread;
 
 /// Arguments of `kernel`.
@@ -77,6 +79,10 @@ pub struct LoadArgs {
     /// the former default back.
     #[arg(long, requires = "pin")]
     pub default: bool,
+    /// Give it to the connections that a control group begins and accepts, those of groups in it included: its
+    /// directory (cgroup v2).
+    #[arg(long, value_name = "DIR", conflicts_with = "default")]
+    pub cgroup: Option<PathBuf>,
 }
 
 /// Arguments of `kernel unload`.
@@ -144,11 +150,18 @@ fn register(args: &LoadArgs) -> Result<(), Failure> {
         return output::print(&format!("{text}, pinned as {}\n", path.display()));
     }
     let loaded = load(algorithm).map_err(failed)?;
+    let given = args.cgroup.as_ref().map(|group| give_to_group(algorithm, group)).transpose().map_err(failed)?;
+    let whose = args.cgroup.as_ref().map_or_else(String::new, |group| format!(" for {}", group.display()));
     if args.pin {
         let path = loaded.pin().map_err(failed)?;
-        return output::print(&format!("loaded {}, pinned as {}\n", algorithm.kernel_name, path.display()));
+        if let Some(Err(error)) = given.map(Grouped::pin) {
+            // Half of it would be taken for the whole.
+            _ = unload(algorithm);
+            return Err(failed(LoadError::NoPlace(error)));
+        }
+        return output::print(&format!("loaded {}{whose}, pinned as {}\n", algorithm.kernel_name, path.display()));
     }
-    output::print(&format!("loaded {} until this command ends\n", algorithm.kernel_name))?;
+    output::print(&format!("loaded {}{whose} until this command ends\n", algorithm.kernel_name))?;
     // The kernel takes the registration back with the last file descriptor, whatever ends this process.
     loop {
         thread::park();

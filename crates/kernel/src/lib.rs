@@ -12,6 +12,7 @@ mod algorithm;
 mod btf;
 mod elf;
 mod features;
+mod group;
 mod load;
 mod object;
 mod pin;
@@ -22,5 +23,6 @@ pub mod watch;
 
 pub use algorithm::{ALGORITHMS, Algorithm};
 pub use features::{Feature, features};
+pub use group::{Grouped, give_to_group};
 pub use load::{Access, LoadError, Loaded, load, load_for};
 pub use pin::{Status, UnloadError, pins, status, unload};

@@ -61,6 +61,14 @@ pub enum LoadError {
         /// The error of the system call.
         error: io::Error,
     },
+    /// The control group is none, or takes no program.
+    #[error("cannot give it to the control group {}: {error}", path.display())]
+    Group {
+        /// Its directory.
+        path: PathBuf,
+        /// The error of the system call.
+        error: io::Error,
+    },
     /// The object is not one of ours.
     #[error("the object of `{0}` is damaged")]
     Damaged(&'static str),
@@ -76,6 +84,10 @@ impl LoadError {
                 Some("run it as root, or with CAP_BPF and CAP_PERFMON outside of a user namespace")
             }
             LoadError::NoPlace(_) => Some("pins need bpffs: mount -t bpf bpf /sys/fs/bpf"),
+            LoadError::Group { .. } => Some(
+                "accepted: a directory of cgroup v2, such as /sys/fs/cgroup/user.slice; `mount -t cgroup2` tells where \
+                 it is",
+            ),
             LoadError::Taken(_) => Some("`anabranch kernel status` says who holds it, `kernel unload` takes it back"),
             _ => None,
         }

@@ -1,9 +1,9 @@
-//! A BPF object of ours: programs for the members of a struct of operations, for the packets of a device, or for
-//! tracepoints.
+//! A BPF object of ours: programs for the members of a struct of operations, for the packets of a device, for
+//! tracepoints, or for the sockets of a control group.
 //!
 //! The section `struct_ops/MEMBER` is the program of that member, `tcx/DIRECTION` that of a direction, `tp_btf/NAME`
-//! that of a tracepoint. Calls of kernel functions and loads of maps refer to symbols by name; of maps the object says
-//! no more. There are no global variables and no functions of a section's own.
+//! that of a tracepoint, `sockops/EVENT` that of a control group. Calls of kernel functions and loads of maps refer to
+//! symbols by name; of maps the object says no more. There are no global variables and no functions of a section's own.
 
 use crate::btf::Btf;
 use crate::elf::{Elf, u32_at};
@@ -40,7 +40,7 @@ impl<'a> Object<'a> {
         let program = |section: &str| elf.sections().find(|found| found.name == section);
         let mut programs = Vec::new();
         for section in elf.sections() {
-            let names = ["struct_ops/", "tcx/", "tp_btf/"].map(|kind| section.name.strip_prefix(kind));
+            let names = ["struct_ops/", "tcx/", "tp_btf/", "sockops/"].map(|kind| section.name.strip_prefix(kind));
             let Some(name) = names.into_iter().flatten().next() else { continue };
             programs.push(Program {
                 name,

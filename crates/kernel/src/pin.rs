@@ -122,7 +122,21 @@ fn put_default_back(algorithm: &Algorithm) -> io::Result<()> {
     {
         std::fs::write(DEFAULT, former.as_os_str().as_encoded_bytes())?;
     }
-    let begin = format!("{}{NOTE}", algorithm.kernel_name);
+    remove(algorithm, NOTE)
+}
+
+/// Pins the link of a control group, beside the pin of the algorithm.
+pub(crate) fn pin_group(link: BorrowedFd<'_>, algorithm: &Algorithm, group: u64) -> io::Result<PathBuf> {
+    let path = PathBuf::from(FOLDER).join(format!("{}{GROUP}{group}", algorithm.kernel_name));
+    sys::pin(link, &path)?;
+    Ok(path)
+}
+
+const GROUP: &str = "_group_";
+
+/// Removes what lies beside the pin of an algorithm.
+fn remove(algorithm: &Algorithm, kind: &str) -> io::Result<()> {
+    let begin = format!("{}{kind}", algorithm.kernel_name);
     for entry in std::fs::read_dir(FOLDER)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(&begin) {
             std::fs::remove_file(entry.path())?;
@@ -131,16 +145,17 @@ fn put_default_back(algorithm: &Algorithm) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the pin, and with it the registration, and puts back the default of the caller's network namespace if it was
-/// made that. Connections that use the algorithm keep it until they end, as do other network namespaces whose default
-/// it is.
+/// Removes the pin, and with it the registration, puts back the default of the caller's network namespace if it was
+/// made that, and takes it from control groups. Connections that use the algorithm keep it until they end, as do other
+/// network namespaces whose default it is.
 ///
 /// # Errors
 /// If there is no pin, or it cannot be removed.
 pub fn unload(algorithm: &'static Algorithm) -> Result<(), UnloadError> {
     let path = place(algorithm);
     if path.exists() {
-        put_default_back(algorithm).map_err(|error| UnloadError::Failed { path: FOLDER.into(), error })?;
+        let taken_back = remove(algorithm, GROUP).and_then(|()| put_default_back(algorithm));
+        taken_back.map_err(|error| UnloadError::Failed { path: FOLDER.into(), error })?;
     }
     match std::fs::remove_file(&path) {
         Ok(()) => {}

@@ -240,6 +240,11 @@ pub(crate) fn link_device(program: BorrowedFd<'_>, device: u32, attach_type: u32
     Attributes::new().fd(0, program).number(4, device).number(8, attach_type).open(BPF_LINK_CREATE)
 }
 
+/// Runs a program on the sockets of a control group for as long as the link is open or pinned.
+pub(crate) fn link_group(program: BorrowedFd<'_>, group: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    Attributes::new().fd(0, program).fd(4, group).number(8, BPF_CGROUP_SOCK_OPS).open(BPF_LINK_CREATE)
+}
+
 /// Runs a program at its tracepoint for as long as the link is open.
 pub(crate) fn link_tracing(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Attributes::new().fd(8, program).open(BPF_RAW_TRACEPOINT_OPEN)
@@ -286,6 +291,7 @@ const BPF_LINK_CREATE: u32 = 28;
 pub(crate) const BPF_MAP_TYPE_ARRAY: u32 = 2;
 pub(crate) const BPF_MAP_TYPE_LRU_HASH: u32 = 9;
 const BPF_MAP_TYPE_STRUCT_OPS: u32 = 26;
+pub(crate) const BPF_CGROUP_SOCK_OPS: u32 = 3;
 pub(crate) const BPF_TCX_INGRESS: u32 = 46;
 pub(crate) const BPF_TCX_EGRESS: u32 = 47;
 const BPF_MAP_TYPE_RINGBUF: u32 = 27;
@@ -293,5 +299,6 @@ pub(crate) const BPF_TRACE_RAW_TP: u32 = 23;
 const BPF_STRUCT_OPS: u32 = 44;
 const BPF_F_LINK: u32 = 1 << 13;
 pub(crate) const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
+pub(crate) const BPF_PROG_TYPE_SOCK_OPS: u32 = 13;
 pub(crate) const BPF_PROG_TYPE_TRACING: u32 = 26;
 pub(crate) const BPF_PROG_TYPE_STRUCT_OPS: u32 = 27;

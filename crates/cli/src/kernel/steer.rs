@@ -188,10 +188,9 @@ fn refused(error: std::io::Error) -> Failure {
             "one at a time: end the other one",
             "another `kernel steer` is at work in this network namespace".to_owned(),
         ),
-        ErrorKind::PermissionDenied => (
-            "run it as root; `--dry-run` and `--once` need no privilege",
-            "changing endpoints is not permitted".to_owned(),
-        ),
+        ErrorKind::PermissionDenied => {
+            ("run it as root, or with CAP_NET_ADMIN", "endpoints of MPTCP are for privileged users alone".to_owned())
+        }
         ErrorKind::NotFound => ("take a kernel with CONFIG_MPTCP", "this kernel has no MPTCP".to_owned()),
         _ => ("`ip mptcp endpoint` shows the endpoints", format!("cannot steer: {error}")),
     };

@@ -173,6 +173,69 @@ unloaded ab_veno\n";
     until("ab_veno is gone", || !registered("ab_veno"));
 }
 
+/// In a cgroup2 and a network namespace of the test's own: MPTCP and TCP of the group have it, also those accepted;
+/// sockets outside do not.
+#[test]
+fn connections_of_a_control_group_have_it_until_unload() {
+    let Some(_turn) = turn("load-cgroup", &LOADING) else { return };
+    if lacks("unshare") || lacks("python3") {
+        eprintln!("SKIPPED: load-cgroup: it takes unshare and python3");
+        return;
+    }
+    let script = r#"mount -t bpf bpf /sys/fs/bpf || exit 99
+ip link set lo up
+mkdir -p groups
+mount -t cgroup2 none groups || exit 97
+group=$PWD/groups/anabranch-test-$$
+mkdir $group $group/inner
+trap 'echo $$ > groups/cgroup.procs; rmdir $group/inner $group' EXIT
+echo $$ > groups/cgroup.procs
+$ANABRANCH kernel load veno --pin --cgroup $group | sed "s/-test-.*,/,/; s/for .*groups/for groups/"
+ask() { python3 -c '
+import socket
+name = lambda it: it.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(bytes(1)).decode()
+for protocol in (6, 262):
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+    client.connect(listener.getsockname())
+    server, _ = listener.accept()
+    client.sendall(b"x")
+    assert server.recv(9) == b"x"
+    port = client.getsockname()[1]
+    import subprocess
+    told = subprocess.run(["ss", "-tinH"], capture_output=True, text=True).stdout
+    print(protocol, sum(" ab_veno " in line for line in told.splitlines()))
+    client.close()
+    server.close()
+'; }
+ask
+echo $$ > $group/inner/cgroup.procs
+ask
+$ANABRANCH kernel unload veno
+ask
+! test -e /sys/fs/bpf/anabranch
+if $ANABRANCH kernel load veno --cgroup /proc 2>&1; then exit 98; fi
+"#;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "sh", "-ec", script]).env("ANABRANCH", ANABRANCH).stdin(Stdio::null());
+    let output = command.current_dir(super::common::directory("load-cgroup")).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", stderr(&output));
+    let expected = "loaded ab_veno for groups/anabranch, pinned as /sys/fs/bpf/anabranch/ab_veno
+6 0
+262 0
+6 2
+262 2
+unloaded ab_veno
+6 0
+262 0\n";
+    assert!(text.starts_with(expected), "{text}");
+    assert!(text.contains("cannot give it to the control group /proc"), "{text}");
+    until("ab_veno is gone", || !registered("ab_veno"));
+}
+
 /// Two paths whose buffers are much longer than their round trips.
 const DEEP: &str = r#"
 [path.first]

@@ -56,8 +56,7 @@ impl Paths {
             World::Seen(manager) => manager.endpoints(),
             World::Steered(steered) => steered.endpoints(),
         };
-        let there =
-            there.map_err(|error| Failure::Failed(miette!("cannot ask the kernel for its endpoints: {error}")))?;
+        let there = there.map_err(super::refused)?;
         let originals = match &self.world {
             World::Seen(_) => &[],
             World::Steered(steered) => steered.originals(),
