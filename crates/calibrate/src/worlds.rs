@@ -116,6 +116,7 @@ fn row(
             let outcome = match world {
                 0 => by_engine(&testbed, &spec, &transfer),
                 _ => {
+                    // One that was loaded has a name of its own; for the kernel's are named ours.
                     let congestion = &scenario.policies().congestion.name;
                     let congestion = settings.loaded.get(congestion).map_or(kernel_name(congestion), String::as_str);
                     by_kernel(&testbed, &spec, congestion, &transfer)

@@ -125,7 +125,7 @@ pub(super) fn steer(args: &SteerArgs) -> Result<(), Failure> {
         if now >= report {
             report = now + REPORT;
             events.measures(now, &steering)?;
-            quotas.save(&steering)?;
+            quotas.save()?;
         }
         let over = args.duration.is_some_and(|most| now >= most) || args.once && now >= ONCE;
         let wait = caught.wait(pause).map_err(|error| Failure::Failed(miette!("cannot wait for signals: {error}")))?;
@@ -134,7 +134,8 @@ pub(super) fn steer(args: &SteerArgs) -> Result<(), Failure> {
         }
     }
     let time = clock.now().since(Instant::ZERO);
-    quotas.save(&steering)?;
+    quotas.roll(&mut steering);
+    quotas.save()?;
     let put_back = paths.put_back();
     if let Some(keeper) = keeper {
         keeper.end();

@@ -32,6 +32,8 @@ struct Used {
 pub(super) struct Quotas {
     file: Option<PathBuf>,
     kept: Kept,
+    /// Contents of the file.
+    written: Kept,
     /// The file is only read.
     dry: bool,
 }
@@ -42,7 +44,7 @@ impl Quotas {
         let needs = policy.paths.iter().find(|it| it.quota.is_some_and(|(_, period)| period != Period::Run));
         let Some(file) = file else {
             return match needs {
-                None => Ok(Quotas { file: None, kept: Kept::default(), dry }),
+                None => Ok(Quotas { file: None, kept: Kept::default(), written: Kept::default(), dry }),
                 Some(path) => Err(Failure::Refused(miette!(
                     help = "accepted: --state FILE, such as /var/lib/anabranch-steer.json; or per = \"run\"",
                     "the quota of path {} is for longer than a run, and nothing says where to keep what is used",
@@ -59,16 +61,18 @@ impl Quotas {
             Err(error) if error.kind() == ErrorKind::NotFound => Kept::default(),
             Err(error) => return Err(refuse(error.to_string())),
         };
-        Ok(Quotas { file: Some(file.to_owned()), kept, dry })
+        Ok(Quotas { file: Some(file.to_owned()), written: kept.clone(), kept, dry })
     }
 
     /// Begins with what was used before, of periods that still last.
-    pub(super) fn begin(&self, steering: &mut Steering) {
+    pub(super) fn begin(&mut self, steering: &mut Steering) {
         let today = today();
         for (index, path) in steering.policy().paths.clone().iter().enumerate() {
-            let period = path.quota.and_then(|(_, period)| name(period, today));
-            let kept = self.kept.quotas.get(&path.name).filter(|kept| Some(&kept.period) == period.as_ref());
-            steering.set_used(index, kept.map_or(0, |kept| kept.bytes));
+            let Some(period) = path.quota.and_then(|(_, period)| name(period, today)) else { continue };
+            let kept = self.kept.quotas.remove(&path.name).filter(|kept| kept.period == period);
+            let kept = kept.unwrap_or(Used { period, bytes: 0 });
+            steering.set_used(index, kept.bytes);
+            self.kept.quotas.insert(path.name.clone(), kept);
         }
     }
 
@@ -88,14 +92,15 @@ impl Quotas {
         }
     }
 
-    /// Writes the file.
-    pub(super) fn save(&self, steering: &Steering) -> Result<(), Failure> {
-        let is_kept = |name: &str| steering.policy().paths.iter().any(|path| path.name == name);
+    /// Writes the file, if it would say something else.
+    pub(super) fn save(&mut self) -> Result<(), Failure> {
         match &self.file {
-            Some(file) if !self.dry && self.kept.quotas.keys().any(|name| is_kept(name)) => {
+            Some(file) if !self.dry && self.kept != self.written => {
                 let text = serde_json::to_string_pretty(&self.kept).expect("names and numbers are JSON");
                 output::write_private(file, format!("{text}\n").as_bytes())
-                    .map_err(|error| Failure::writing_to(file, &error))
+                    .map_err(|error| Failure::writing_to(file, &error))?;
+                self.written = self.kept.clone();
+                Ok(())
             }
             _ => Ok(()),
         }
@@ -136,7 +141,36 @@ fn date(day: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+
+    const POLICY: &str = "[path.lte]\naddress = \"10.0.2.2\"\nquota = \"2GB\"\nper = \"month\"\n";
+
+    #[test]
+    fn a_month_outlives_the_command_and_another_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("state.json");
+        let policy = || Policy::read("policy.toml", POLICY).unwrap();
+        assert!(Quotas::open(&policy(), None, false).is_err(), "nothing says where to keep it");
+        let run = |used: u64| {
+            let (mut quotas, mut steering) =
+                (Quotas::open(&policy(), Some(&file), false).unwrap(), Steering::new(policy()));
+            quotas.begin(&mut steering);
+            let before = steering.used(0);
+            steering.set_used(0, before + used);
+            quotas.roll(&mut steering);
+            quotas.save().unwrap();
+            before
+        };
+        assert_eq!((run(1_000), run(500), run(0)), (0, 1_000, 1_500));
+        let text = std::fs::read_to_string(&file).unwrap();
+        let past = text.replace(&name(Period::Month, today()).unwrap(), "2026-01");
+        assert_ne!(past, text);
+        std::fs::write(&file, past).unwrap();
+        assert_eq!((run(7), run(0)), (0, 7));
+        std::fs::write(&file, "{}").unwrap();
+        assert!(Quotas::open(&policy(), Some(&file), false).is_err(), "another program's file is left alone");
+    }
 
     #[test]
     fn days_have_their_dates() {
