@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::output;
 use anabranch_kernel::steer::{Period, Policy, Steering};
+use chrono::{DateTime, NaiveDate, Utc};
 use miette::miette;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -107,36 +108,18 @@ impl Quotas {
     }
 }
 
-/// Days since 1970-01-01 in UTC.
-fn today() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400)
+/// Date in UTC.
+fn today() -> NaiveDate {
+    DateTime::<Utc>::from(SystemTime::now()).date_naive()
 }
 
 /// Name of the period that a day is in; `None` for a run, which has none.
-fn name(period: Period, day: u64) -> Option<String> {
-    let (year, month, day) = date(day);
+fn name(period: Period, day: NaiveDate) -> Option<String> {
     match period {
         Period::Run => None,
-        Period::Day => Some(format!("{year:04}-{month:02}-{day:02}")),
-        Period::Month => Some(format!("{year:04}-{month:02}")),
+        Period::Day => Some(day.format("%Y-%m-%d").to_string()),
+        Period::Month => Some(day.format("%Y-%m").to_string()),
     }
-}
-
-/// Year, month and day of a day since 1970-01-01.
-fn date(day: u64) -> (u64, u64, u64) {
-    let is_leap = |year: u64| year % 4 == 0 && year % 100 != 0 || year % 400 == 0;
-    let (mut year, mut left) = (1970, day);
-    while left >= 365 + u64::from(is_leap(year)) {
-        left -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let lengths = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 0;
-    while left >= lengths[month] {
-        left -= lengths[month];
-        month += 1;
-    }
-    (year, month as u64 + 1, left + 1)
 }
 
 #[cfg(test)]
@@ -173,20 +156,10 @@ mod tests {
     }
 
     #[test]
-    fn days_have_their_dates() {
-        for (day, expected) in [
-            (0, (1970, 1, 1)),
-            (59, (1970, 3, 1)),
-            (789, (1972, 2, 29)),
-            (11_016, (2000, 2, 29)),
-            (20_783, (2026, 11, 26)),
-            (20_818, (2026, 12, 31)),
-            (20_819, (2027, 1, 1)),
-        ] {
-            assert_eq!(date(day), expected, "{day}");
-        }
-        assert_eq!(name(Period::Month, 20_783).as_deref(), Some("2026-11"));
-        assert_eq!(name(Period::Day, 20_783).as_deref(), Some("2026-11-26"));
-        assert_eq!(name(Period::Run, 20_783), None);
+    fn periods_are_named_by_their_date() {
+        let day = NaiveDate::from_ymd_opt(2026, 11, 6).unwrap();
+        assert_eq!(name(Period::Month, day).as_deref(), Some("2026-11"));
+        assert_eq!(name(Period::Day, day).as_deref(), Some("2026-11-06"));
+        assert_eq!(name(Period::Run, day), None);
     }
 }
