@@ -1,4 +1,4 @@
-// What the page does. Figures are drawn when they come near the window, or all of them before printing.
+// What the page does. All figures are drawn while the page loads, those in the window first, and anew before printing.
 "use strict";
 
 (() => {
@@ -39,14 +39,6 @@
     return drawings.get(element);
   }
   const figures = [...document.querySelectorAll("figure[data-section]")];
-  const near = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries) {
-      if (!isIntersecting) continue;
-      near.unobserve(target);
-      drawingOf(target).draw();
-      sizes.observe(target);
-    }
-  }, { rootMargin: "500px" });
   let pending = 0;
   const sizes = new ResizeObserver(() => {
     cancelAnimationFrame(pending);
@@ -127,7 +119,43 @@
     }
   }
 
+  /// Draws all figures, the one nearest to the window first, with room for the reader's input after every few. Until the last is
+  /// drawn the page counts as loading, so that pictures and prints of loaded pages are whole: a frame without content, whose
+  /// document is open, keeps it so.
+  function drawAll() {
+    const waiting = new Set(figures);
+    if (waiting.size === 0) return;
+    const frame = Object.assign(document.createElement("iframe"), { hidden: true });
+    document.body.append(frame);
+    frame.contentDocument.open();
+    const away = (figure) => {
+      const { top, bottom } = figure.getBoundingClientRect();
+      return Math.max(0, top - innerHeight, -bottom);
+    };
+    // Timers of pages in the background wait for a second each; messages do not.
+    const turns = new MessageChannel();
+    turns.port1.onmessage = () => {
+      const until = performance.now() + 40;
+      while (waiting.size > 0 && performance.now() < until) {
+        const next = [...waiting].reduce((one, other) => (away(other) < away(one) ? other : one));
+        waiting.delete(next);
+        try {
+          if (!printing) drawingOf(next).draw();
+          sizes.observe(next);
+        } catch (problem) {
+          // The others can still be drawn.
+          console.error(problem);
+        }
+      }
+      if (waiting.size > 0) return turns.port2.postMessage(null);
+      turns.port1.close();
+      frame.contentDocument.close();
+      frame.remove();
+    };
+    turns.port2.postMessage(null);
+  }
+
   root.dataset.theme = theme();
   paint();
-  figures.forEach((figure) => near.observe(figure));
+  drawAll();
 })();

@@ -3,12 +3,13 @@
 //! ```text
 //! Page > Section   words, statements, tables, figures as data      (study.rs, run.rs, comparison.rs fill them)
 //!    │ template    assets/page.html; minijinja escapes what people wrote
-//! HTML             assets/page.css, page.js, drawing.js, chart.js, trace.js and vendor/ inside; no network
+//! HTML             assets/page.css inside, scripts and licences compressed (packed.rs); no network
 //! ```
 
 mod compact;
 mod comparison;
 mod leaderboard;
+mod packed;
 mod run;
 mod study;
 mod sweep;
@@ -18,15 +19,14 @@ mod why;
 use crate::{Align, Headline, PaperHead};
 use anabranch_study::figure::Figure;
 use anabranch_study::study::{Assumption, Judged, Search, Standing, SystemInfo, Tally, Verdict};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment};
+use packed::Pack;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 
+pub use packed::CHART_SCRIPT;
 pub use trace::TraceDrawing;
 
 /// A page.
@@ -138,24 +138,22 @@ pub fn page(page: &Page) -> String {
     let sections: Vec<Shown<'_>> = page.sections.iter().zip(ids).map(|(section, id)| Shown::new(section, id)).collect();
     let has_figures = page.sections.iter().any(|section| !section.figures.is_empty());
     let has_traces = page.sections.iter().any(|section| !section.traces.is_empty());
-    let wanted = [(FIGURE_SCRIPTS, has_figures), (TRACE_SCRIPTS, has_traces), (PAGE_SCRIPTS, true)];
-    let scripts: Vec<String> = wanted
+    let packs: Vec<&Pack> = [(&packed::FIGURES, has_figures), (&packed::TRACES, has_traces), (&packed::PAGE, true)]
         .into_iter()
         .filter(|(_, wanted)| *wanted)
-        .flat_map(|(scripts, _)| scripts)
-        .map(|script| format!("\n{script}\n"))
+        .map(|(pack, _)| &**pack)
         .collect();
-    let hashes: Vec<String> =
-        scripts.iter().map(|script| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(script)))).collect();
+    let hashes = packs.iter().flat_map(|pack| &pack.hashes).chain(&packed::UNPACKER.hashes);
     let context = Context {
         counts: Counts::of(page.sections.iter().flat_map(|section| &section.statements)),
         page,
         sections,
         style: if has_traces { vec![STYLE, TRACE_STYLE] } else { vec![STYLE] },
         has_figures,
-        hashes: hashes.join(" "),
-        scripts,
-        licences: LICENSES,
+        hashes: hashes.map(String::as_str).collect::<Vec<_>>().join(" "),
+        packs: packs.iter().map(|pack| pack.block.as_str()).collect(),
+        licences: &packed::LICENCES.block,
+        unpacker: &packed::UNPACKER.scripts,
     };
     template.render(Serde(context)).expect("the template names only what the context has: a test renders it")
 }
@@ -179,9 +177,6 @@ impl Charts {
     }
 }
 
-/// The script that makes a Vega-Lite specification of a figure: it defines `anabranchChart`, and wants Vega for words.
-pub const CHART_SCRIPT: &str = include_str!("../../assets/chart.js");
-
 /// Data that the template renders.
 #[derive(Serialize)]
 struct Context<'a> {
@@ -192,8 +187,12 @@ struct Context<'a> {
     has_figures: bool,
     /// Hashes of the scripts, as a Content-Security-Policy names those that may run.
     hashes: String,
-    scripts: Vec<String>,
+    /// Scripts, compressed, in the order in which they run.
+    packs: Vec<&'static str>,
+    /// Texts of licences, compressed.
     licences: &'static str,
+    /// Scripts that unpack the others.
+    unpacker: &'static [String],
 }
 
 /// A section with what the template needs besides.
@@ -378,18 +377,4 @@ fn slug(name: &str) -> String {
 
 const TEMPLATE: &str = include_str!("../../assets/page.html");
 const STYLE: &str = include_str!("../../assets/page.css");
-const LICENSES: &str = include_str!("../../assets/vendor/LICENSES");
 const TRACE_STYLE: &str = include_str!("../../assets/vendor/uPlot.min.css");
-/// Scripts in the order in which they must run: those of figures, where there are any.
-const FIGURE_SCRIPTS: &[&str] = &[
-    include_str!("../../assets/vendor/vega.min.js"),
-    include_str!("../../assets/vendor/vega-lite.min.js"),
-    include_str!("../../assets/vendor/vega-interpreter.js"),
-    CHART_SCRIPT,
-    include_str!("../../assets/drawing.js"),
-];
-/// Those of transfers packet by packet.
-const TRACE_SCRIPTS: &[&str] =
-    &[include_str!("../../assets/vendor/uPlot.iife.min.js"), include_str!("../../assets/trace.js")];
-/// Those of all pages.
-const PAGE_SCRIPTS: &[&str] = &[include_str!("../../assets/page.js")];
