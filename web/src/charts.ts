@@ -10,6 +10,7 @@ type Drawing = InstanceType<typeof anabranchDrawing.Drawing>;
 export function figures(shown: Shown, only?: (id: string) => boolean): HTMLElement {
   const { charts } = shown;
   const places = anabranchChart.places(charts.systems, charts.figures);
+  const times = new anabranchDrawing.Times(charts.figures);
   const box = h("div", { className: "figures" });
   const drawings = new Map<Element, Drawing>();
   const draw = (element: Element) => {
@@ -37,7 +38,7 @@ export function figures(shown: Shown, only?: (id: string) => boolean): HTMLEleme
       notes.length > 0 ? h("figcaption", {}, ...notes.map((note) => h("p", {}, note))) : null,
       h("p", { className: "exports" }, ...exports));
     box.append(element);
-    drawings.set(element, new anabranchDrawing.Drawing(element, charts.figures[n], places, theme));
+    drawings.set(element, new anabranchDrawing.Drawing(element, charts.figures[n], places, theme, times));
     near.observe(element);
   });
   onTheme(box, () => {

@@ -9,7 +9,9 @@ declare const anabranchChart: {
   places(systems: string[], figures: unknown[]): Map<string, number>;
 };
 declare const anabranchDrawing: {
-  Drawing: new (element: HTMLElement, figure: unknown, places: Map<string, number>, theme: () => "light" | "dark") => {
+  /// The part of the time that figures show together.
+  Times: new (figures: unknown[]) => object;
+  Drawing: new (element: HTMLElement, figure: unknown, places: Map<string, number>, theme: () => "light" | "dark", times: object) => {
     legend(): void;
     draw(): void;
     save(kind: string): Promise<void>;

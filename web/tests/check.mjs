@@ -70,8 +70,8 @@ async function drawn(it) {
     await done(it);
     check(await it.locator(".warning").count() === 0, `${link}: ${await it.locator(".warning").allTextContents()}`);
     await drawn(it);
-    const bars = await it.locator("#figure-result .chart svg path[aria-roledescription='bar']").count();
-    check(bars >= 3, `${link}: its figure has ${bars} bars`);
+    const dots = await it.locator("#figure-result .chart svg path[aria-roledescription='point']").count();
+    check(dots >= 3, `${link}: its figure has ${dots} dots`);
     await accessible(it, link);
     await shot(it, link.replace(/\W+/g, "-").slice(1));
     const before = await it.locator("#figure-result").innerHTML();

@@ -31,8 +31,9 @@ const anabranchChart = (() => {
       groups = [...groups.filter((group) => !touched.includes(group)), new Set([...touched.flatMap((group) => [...group]), ...names])];
     }
     for (const group of groups) {
-      // Systems in their own order.
-      const ordered = [...systems.filter((name) => group.has(name)), ...group];
+      // Those that are seen at first, so that their colours differ, then systems in their own order.
+      const seen = figures.flatMap((figure) => figure.first ?? []);
+      const ordered = [...[...seen, ...systems].filter((name) => group.has(name)), ...group];
       let next = 0;
       for (const name of ordered) if (!found.has(name)) found.set(name, next++);
     }
@@ -60,9 +61,9 @@ const anabranchChart = (() => {
     };
   }
 
-  /// Whether a series is a line without marks: theory, or too many points for them.
-  function plain(series) {
-    if (series.origin === "theory") return true;
+  /// Whether a series is a line without marks: theory, steps, or too many points for them.
+  function plain(series, mark) {
+    if (series.origin === "theory" || mark === "step") return true;
     const counts = new Map();
     for (let i = 0; i < series.length; i++) counts.set(at(series.p, i), (counts.get(at(series.p, i)) ?? 0) + 1);
     return [...counts.values()].some((count) => count > MARKED);
@@ -77,11 +78,13 @@ const anabranchChart = (() => {
     const all = [];
     figure.series.forEach((series, k) => {
       if (!shown.has(k)) return;
-      const dense = plain(series);
+      const dense = plain(series, figure.mark);
       for (let i = 0; i < series.length; i++) {
         const row = { s: series.name, k, o: series.origin, d: dense, i };
         const panel = at(series.p, i), category = at(series.c, i);
         if (panel !== null) row.p = figure.panels[panel];
+        const values = at(series.v, i);
+        if (values) row.v = values;
         for (const [to, from] of [["x", series.x], ["e", series.e], ["y", series.y], ["l", series.l], ["h", series.h], ["n", series.n], ["u", series.u], ["t", series.t]]) {
           row[to] = at(from, i);
         }
@@ -110,6 +113,38 @@ const anabranchChart = (() => {
     const prefixed = /^(.*\d)([kMGTP])$/.exec(text);
     return prefixed ? `${prefixed[1]} ${prefixed[2]}${axis.unit}` : `${text} ${axis.unit}`;
   };
+
+  /// Whether the horizontal axis is the time, of which a part can be shown.
+  const timed = (figure) => figure.x.label === "time" && figure.x.unit === "s" && ["line", "step", "point"].includes(figure.mark);
+
+  /// The whole time of such figures.
+  function course(figures) {
+    const times = figures.filter(timed).flatMap((figure) => figure.series.flatMap((series) => [series.x].flat().filter(Number.isFinite)));
+    return times.length > 0 ? [Math.min(0, ...least(times)), ...most(times)] : [0, 1];
+  }
+
+  /// The extent of the numbers within a part of the time, with a little room; lines count that cross its ends.
+  function heights(figure, shown, [from, to]) {
+    const log = figure.y.scale === "log", seen = [];
+    figure.series.forEach((series, k) => {
+      if (!shown.has(k)) return;
+      const x = (i) => (i < 0 || i >= series.length ? null : at(series.x, i));
+      for (let i = 0; i < series.length; i++) {
+        const within = x(i) >= from && x(i) <= to;
+        const crosses = figure.mark !== "point" && ((x(i) < from && x(i + 1) >= from) || (x(i) > to && x(i - 1) <= to));
+        if (within || crosses) seen.push(at(series.y, i), at(series.l, i), at(series.h, i));
+      }
+    });
+    const numbers = seen.filter((value) => Number.isFinite(value) && (!log || value > 0));
+    if (numbers.length === 0) return log ? [1, 10] : [0, 1];
+    let [low, high] = [least(numbers)[0], most(numbers)[0]];
+    if (log) return [low / 1.1, high * 1.1];
+    // What is a size begins at zero; a sequence number need not.
+    if (figure.mark !== "point" && low > 0 && low < 0.7 * high) low = 0;
+    if (low === high) high += Math.abs(high) || 1;
+    const room = (high - low) * 0.05;
+    return [low === 0 ? 0 : low - room, high + room];
+  }
 
   /// What is said about a point: pairs of what and how much.
   function about(figure, row) {
@@ -185,39 +220,55 @@ const anabranchChart = (() => {
   }
 
   /// The layers of one panel.
-  function layers(figure, data, { theme, width, height, panels }) {
+  function layers(figure, data, { theme, width, height, panels, part }) {
     const span = figure.mark === "span", bar = figure.mark === "bar";
     const joined = figure.mark === "line" || figure.mark === "step";
     const categorical = isCategory(span ? figure.y : figure.x) || bar;
-    const ys = span ? [] : data.flatMap((row) => [row.y, row.l, row.h]);
+    // Categories stand one below the other, where names have room: numbers are on the other axis then.
+    const lying = span || bar;
+    const ys = span ? [] : data.flatMap((row) => [row.y, row.l, row.h, ...(row.v ?? [])]);
     const xs = span ? data.flatMap((row) => [row.x, row.e]) : data.map((row) => row.x);
     const names = figure.categories.length ? figure.categories : [...new Set(data.map((row) => row.c))];
     const dense = joined && data.some((row) => row.d && row.o !== "theory");
 
     const longest = names.reduce((n, name) => Math.max(n, String(name).length), 0);
-    const slanted = categorical && !span && longest * 6.6 > (width / Math.max(names.length, 1)) * 0.95;
+    const slanted = categorical && !lying && longest * 6.6 > (width / Math.max(names.length, 1)) * 0.95;
     const category = (axis) => ({
       field: "c", type: "nominal", sort: names, title: titled(axis) || null, scale: { domain: names },
-      axis: span ? { labelLimit: Math.max(70, width * 0.4), grid: false, zindex: 1 } : { labelAngle: slanted ? -40 : 0, labelLimit: 150, labelOverlap: slanted ? false : true, grid: false },
+      axis: lying ? { labelLimit: Math.max(110, width * 0.5), labelOverlap: false, grid: bar, gridOpacity: 0.5, zindex: span ? 1 : 0 } : { labelAngle: slanted ? -40 : 0, labelLimit: 150, labelOverlap: slanted ? false : true, grid: false },
     });
     const xNumbers = { field: "x", ...channel(figure.x, xs, { narrow: false, fromZero: span, length: width, edge: figure.mark === "point" || dense }) };
-    const x = categorical && !span ? category(figure.x) : xNumbers;
-    const y = span ? category(figure.y) : { field: "y", ...channel(figure.y, ys, { narrow: true, fromZero: bar, length: height, edge: false }) };
-    // Side by side only where categories have several bars.
+    const yNumbers = (narrow, length) => ({ field: "y", ...channel(figure.y, ys, { narrow, fromZero: false, length, edge: false }) });
+    const x = bar ? yNumbers(false, width) : categorical && !lying ? category(figure.x) : xNumbers;
+    const y = bar ? category(figure.x) : span ? category(figure.y) : yNumbers(true, height);
+    if (part) {
+      // Signals, so that another part is shown without drawing anew.
+      const within = (scale, low, high) => ({ ...(scale.type ? { type: scale.type } : {}), domainMin: { expr: low }, domainMax: { expr: high }, nice: false, zero: false });
+      x.scale = within({}, "timeFrom", "timeTo");
+      y.scale = within(y.scale, "leastSeen", "mostSeen");
+      if (y.scale.type === "log") delete y.scale.zero;
+    }
+    // One below the other only where categories have several.
     const beside = bar && new Set(data.map((row) => `${row.p}/${row.c}`)).size < data.length;
-    const offset = beside ? { xOffset: { field: "s", type: "nominal", sort: null, scale: { domain: figure.series.map((it) => it.name).filter((name) => data.some((row) => row.s === name)), paddingInner: 0.1 } } } : {};
+    const offset = beside ? { yOffset: { field: "s", type: "nominal", sort: null, scale: { domain: figure.series.map((it) => it.name).filter((name) => data.some((row) => row.s === name)), paddingInner: 0.1 } } } : {};
     const order = { detail: { field: "k", type: "nominal" } };
     const result = [];
     const has = (test) => data.some(test);
 
     // Zero is worth a line where numbers lie on both sides of it.
     if (!span && figure.y.scale === "linear" && has((row) => row.y < 0) && has((row) => row.y > 0)) {
-      result.push({ data: { values: [{}] }, mark: { type: "rule", strokeWidth: 1, color: INK[theme].quiet }, encoding: { y: { datum: 0, type: "quantitative" } } });
+      const { field: _, ...numbers } = bar ? x : y;
+      result.push({ data: { values: [{}] }, mark: { type: "rule", strokeWidth: 1, color: INK[theme].quiet }, encoding: { [bar ? "x" : "y"]: { ...numbers, datum: 0 } } });
     }
     const interval = "datum.l !== null && datum.h !== null && datum.y !== null";
-    const floor = figure.y.scale === "log" ? y.scale.domain[0] : null;
+    const floor = figure.y.scale === "log" ? (bar ? x : y).scale.domain[0] : null;
+    // Strokes of repetitions lie behind what is worked out from them.
+    if (bar && has((row) => row.v)) {
+      const mark = { type: "tick", orient: "vertical", size: beside ? 8 : 14, thickness: 1.2, opacity: 0.4, tooltip: false };
+      result.push({ transform: [{ filter: "isValid(datum.v)" }, { flatten: ["v"] }], mark, encoding: { x: { ...x, field: "v" }, y, ...offset, color: { field: "s", type: "nominal" } } });
+    }
     const low = floor === null ? interval : { and: [interval, "datum.h > 0"] };
-    const ends = { y: { ...y, field: "l" }, y2: { field: "h" } };
+    const ends = bar ? { x: { ...x, field: "l" }, x2: { field: "h" } } : { y: { ...y, field: "l" }, y2: { field: "h" } };
     const colour = { field: "s", type: "nominal" };
     const intervals = (test) => !span && has((row) => row.l !== null && row.h !== null && test(row));
     if (joined && intervals((row) => row.d)) {
@@ -225,17 +276,18 @@ const anabranchChart = (() => {
       result.push({ transform: [{ filter: { and: [low, "datum.d"] } }], mark, encoding: { x, ...ends, color: colour, ...order } });
     }
     if (intervals((row) => !joined || !row.d)) {
-      const stroke = bar ? { color: { value: INK[theme].text } } : { color: colour };
+      const stroke = { color: bar ? { value: INK[theme].text } : colour };
       const transform = [{ filter: joined ? { and: [low, "!datum.d"] } : low }];
-      result.push({ transform, mark: { type: "rule", strokeWidth: 1.3, strokeDash: [1, 0] }, encoding: { x, ...ends, ...offset, ...stroke } });
+      result.push({ transform, mark: { type: "rule", strokeWidth: 1.3, strokeDash: [1, 0] }, encoding: { x, y, ...ends, ...offset, ...stroke } });
       for (const field of ["l", "h"]) {
-        result.push({ transform, mark: { type: "tick", orient: "horizontal", size: bar ? 5 : 7, thickness: 1.3 }, encoding: { x, y: { ...y, field }, ...offset, ...stroke } });
+        const end = bar ? { x: { ...x, field }, y } : { x, y: { ...y, field } };
+        result.push({ transform, mark: { type: "tick", orient: bar ? "vertical" : "horizontal", size: bar ? 6 : 7, thickness: 1.3 }, encoding: { ...end, ...offset, ...stroke } });
       }
     }
     const common = { color: { field: "s", type: "nominal" } };
     if (bar) {
-      const base = figure.y.scale === "log" ? { y2: { datum: y.scale.domain[0] } } : {};
-      result.unshift({ mark: { type: "bar", stroke: INK[theme].ground, strokeWidth: 0.5 }, encoding: { x, y, ...base, ...offset, ...common } });
+      const mark = { type: "point", filled: true, opacity: 1, size: beside ? 50 : 70, stroke: INK[theme].ground, strokeWidth: 1 };
+      result.push({ transform: [{ filter: "datum.y !== null" }], mark, encoding: { x, y, ...offset, ...common, shape: { field: "s", type: "nominal" } } });
     } else if (span) {
       result.push({ mark: { type: "bar", stroke: INK[theme].ground, strokeWidth: 0.5 }, encoding: { x, x2: { field: "e" }, y, ...common } });
     } else if (joined) {
@@ -264,11 +316,12 @@ const anabranchChart = (() => {
     }
     // What runs that did not finish have brought is marked, whatever its series looks like.
     if (has((row) => row.u !== null && row.y !== null)) {
-      const mark = { type: "point", shape: "triangle-up", filled: false, size: 130, strokeWidth: 1.6, opacity: 1, yOffset: bar ? -9 : 0, color: INK[theme].text, tooltip: false };
+      const mark = { type: "point", shape: "triangle-up", filled: false, size: 130, strokeWidth: 1.6, opacity: 1, color: INK[theme].text, tooltip: false };
       result.push({ transform: [{ filter: "datum.u !== null && datum.y !== null" }], mark, encoding: { x, y, ...offset } });
     }
     for (const layer of result) {
       if (layer.mark.type !== "circle" && layer.mark.type !== "rule" && layer.mark.type !== "tick") layer.mark.tooltip ??= !joined;
+      if (part) layer.mark.clip = true;
       if (layer.mark.tooltip === true) layer.encoding.tooltip = { field: "s" };
     }
     return joined ? apart(result, data) : result;
@@ -304,32 +357,42 @@ const anabranchChart = (() => {
   }
 
   /// The specification for a place of that width. `legend`: inside the drawing, for exports.
-  function specification(figure, { places: of, shown, theme, width, columns, panelWidth, legend }) {
+  /// `part`: of the time, where it can be changed. `same`: panels share their axes; otherwise each has its own for what is measured.
+  function specification(figure, { places: of, shown, theme, width, columns, panelWidth, legend, part, same = false }) {
     const all = rows(figure, shown);
     const visible = figure.series.filter((_, k) => shown.has(k));
     const looks = visible.map((series) => look(of.get(series.name), series.origin, theme));
     const domain = visible.map((series) => series.name);
     const panels = figure.panels.length ? figure.panels : [null];
     const span = figure.mark === "span";
-    const names = span ? Math.max(1, figure.categories.length) : 0;
-    const height = span ? Math.max(60, names * 30) : panels.length > 1 ? Math.round(Math.min(260, Math.max(190, panelWidth * 0.7))) : Math.round(Math.min(360, Math.max(220, panelWidth * 0.52)));
-    const used = layers(figure, all, { theme, width: panelWidth, height, panels: panels.length });
+    const lying = span || figure.mark === "bar";
+    const names = lying ? Math.max(1, figure.categories.length || new Set(all.map((row) => row.c)).size) : 0;
+    const height = lying ? Math.max(60, names * (span ? 26 : lines(all))) : panels.length > 1 ? Math.round(Math.min(260, Math.max(190, panelWidth * 0.7))) : Math.round(Math.min(360, Math.max(220, panelWidth * 0.52)));
+    /// What is measured is on the horizontal axis.
+    const lyingNumbers = span || figure.mark === "bar";
+    const own = !same && !part && panels.length > 1;
+    const sizes = { theme, width: panelWidth, height, panels: panels.length, part };
+    const drawn = new Map(panels.map((panel) => [panel, own ? layers(figure, all.filter((row) => row.p === panel), sizes) : null]));
+    if (!own) {
+      const shared = layers(figure, all, sizes);
+      panels.forEach((panel) => drawn.set(panel, shared));
+    }
     // The page has a legend of its own, which can be pressed; exports have one that is drawn.
     const scales = {
       color: { scale: { domain, range: looks.map((it) => it.colour) }, legend: null },
       strokeDash: { scale: { domain, range: looks.map((it) => it.dash) }, legend: null },
       shape: { scale: { domain, range: looks.map((it) => it.shape) }, legend: null },
     };
-    for (const layer of used) {
+    for (const layer of new Set([...drawn.values()].flat())) {
       for (const [name, parts] of Object.entries(scales)) {
-        if (layer.encoding[name]?.field) layer.encoding[name] = { ...layer.encoding[name], ...parts };
+        if (layer.encoding[name]?.field && !layer.encoding[name].scale) layer.encoding[name] = { ...layer.encoding[name], ...parts };
       }
     }
     const one = (panel, n) => ({
       ...(panel === null ? {} : { title: figure.panelLabel ? `${figure.panelLabel}: ${panel}` : String(panel) }),
       width: panelWidth, height,
       ...(panel === null ? {} : { transform: [{ filter: { field: "p", equal: panel } }] }),
-      layer: used.map((layer) => {
+      layer: drawn.get(panel).map((layer) => {
         // The title of the vertical axis stands once in a row of panels.
         const y = layer.encoding.y;
         const untitled = n % columns !== 0 && y?.field ? { y: { ...y, title: null } } : {};
@@ -341,21 +404,29 @@ const anabranchChart = (() => {
       columns,
       spacing: { row: 24, column: 18 },
       concat: panels.map(one),
-      resolve: { scale: { x: "shared", y: "shared", color: "shared", shape: "shared", strokeDash: "shared" } },
+      resolve: { scale: { x: own && lyingNumbers ? "independent" : "shared", y: own && !lyingNumbers ? "independent" : "shared", color: "shared", shape: "shared", strokeDash: "shared" } },
     };
     return {
       $schema: "https://vega.github.io/schema/vega-lite/v6.json",
       config: config(theme),
+      ...(part ? { params: [["timeFrom", part.time[0]], ["timeTo", part.time[1]], ["leastSeen", part.heights[0]], ["mostSeen", part.heights[1]]].map(([name, value]) => ({ name, value })) } : {}),
       background: legend ? INK[theme].ground : "transparent",
       padding: legend ? 12 : { left: 2, right: 6, top: 4, bottom: 2 },
       ...(legend ? { vconcat: [drawnLegend(figure, visible, looks, theme, width), panelled], spacing: 14 } : panelled),
     };
   }
 
+  /// How high the line of a category is: room for each of its series.
+  function lines(data) {
+    const counts = new Map();
+    for (const { p, c } of data) counts.set(`${p}/${c}`, (counts.get(`${p}/${c}`) ?? 0) + 1);
+    return Math.max(22, 14 * Math.max(1, ...counts.values()) + 8);
+  }
+
   /// A legend as a drawing: line, mark and name of each series, from left to right and in as many rows as it takes.
   function drawnLegend(figure, visible, looks, theme, width) {
     const [row, sample] = [20, 30];
-    const block = figure.mark === "bar" || figure.mark === "span";
+    const block = figure.mark === "span", points = figure.mark === "point" || figure.mark === "bar";
     let [x, y, widest] = [0, row / 2, 0];
     const layer = visible.flatMap((series, n) => {
       const look = looks[n], length = sample + 24 + series.name.length * 7;
@@ -363,8 +434,8 @@ const anabranchChart = (() => {
       const at = (px) => ({ x: { value: px }, y: { value: y } });
       const parts = [{ mark: { type: "text", align: "left", baseline: "middle", fontSize: 12, color: INK[theme].text, text: series.name, limit: width }, encoding: at(x + sample + 6) }];
       if (block) parts.push({ mark: { type: "point", shape: "square", filled: true, size: 150, opacity: 1, color: look.colour }, encoding: at(x + sample - 8) });
-      if (!block && figure.mark !== "point") parts.push({ mark: { type: "rule", strokeWidth: 2, strokeDash: look.dash, color: look.colour }, encoding: { ...at(x), x2: { value: x + sample } } });
-      if (!block && (figure.mark === "point" || !plain(series))) parts.push({ mark: { type: "point", shape: look.shape, filled: !look.hollow, size: 50, opacity: 1, color: look.colour, strokeWidth: 1.6 }, encoding: at(x + sample / 2) });
+      if (!block && !points) parts.push({ mark: { type: "rule", strokeWidth: 2, strokeDash: look.dash, color: look.colour }, encoding: { ...at(x), x2: { value: x + sample } } });
+      if (!block && (points || !plain(series, figure.mark))) parts.push({ mark: { type: "point", shape: look.shape, filled: !look.hollow, size: 50, opacity: 1, color: look.colour, strokeWidth: 1.6 }, encoding: at(x + sample / 2) });
       x += length;
       widest = Math.max(widest, x);
       return parts;
@@ -375,16 +446,18 @@ const anabranchChart = (() => {
   /// How many panels fit side by side, and about how wide each may be.
   function layout(figure, width) {
     const panels = Math.max(1, figure.panels.length);
-    const most = Math.max(1, Math.min(panels, Math.floor(width / 270), 4));
-    // As many rows as that takes, and in each as many as in the others: four are two by two, not three and one.
-    const columns = Math.ceil(panels / Math.ceil(panels / most));
-    const labels = figure.mark === "span" ? Math.min(width * 0.4, 30 + 6.6 * Math.max(...figure.categories.map((name) => name.length), 4)) : 46;
+    const most = Math.max(1, Math.min(panels, Math.floor(width / (figure.columns ? 200 : 270)), figure.columns ?? 4));
+    // As many rows as that takes, and in each as many as in the others: four are two by two, not three and one. Those of one row
+    // of a grid stay together.
+    const inRow = figure.columns ?? panels;
+    const columns = Math.ceil(inRow / Math.ceil(inRow / most));
+    const labels = figure.mark === "span" || figure.mark === "bar" ? Math.min(width * 0.4, 30 + 6.6 * Math.max(...figure.categories.map((name) => name.length), 4)) : 46;
     return { columns, panelWidth: Math.max(120, Math.floor((width - 24 - columns * labels - (columns - 1) * 18) / columns)) };
   }
 
   /// The specification of a drawing that stands by itself, its legend inside: 640 wide, or as wide as its panels need.
-  function alone(figure, { places: of, shown, theme, width = Math.max(640, Math.min(4, figure.panels.length) * 300) }) {
-    return specification(figure, { places: of, shown, theme, width, legend: true, ...layout(figure, width) });
+  function alone(figure, { places: of, shown, theme, width = Math.max(640, Math.min(4, figure.panels.length) * 300), part, same }) {
+    return specification(figure, { places: of, shown, theme, width, legend: true, part, same, ...layout(figure, width) });
   }
 
   /// A view, not drawn yet. Text is never evaluated as code: expressions go to Vega's interpreter.
@@ -418,5 +491,5 @@ const anabranchChart = (() => {
     return lines.map((line) => line.map(cell).join(",") + "\r\n").join("");
   }
 
-  return { look, places, plain, specification, layout, alone, view, about, csv, rows };
+  return { look, places, plain, timed, course, heights, specification, layout, alone, view, about, csv, rows };
 })();

@@ -4,16 +4,124 @@
 
 const anabranchDrawing = (() => {
   class Drawing {
-    /// `theme`: a function that says `light` or `dark`.
-    constructor(element, figure, places, theme) {
+    /// `theme`: a function that says `light` or `dark`. `times`: the part of the time that this figure and others show.
+    constructor(element, figure, places, theme, times = new Times([figure])) {
       this.element = element;
       this.figure = figure;
       this.places = places;
       this.theme = theme;
-      this.shown = new Set(this.figure.series.keys());
+      // Where a figure says which are enough to begin with, the others wait in the legend.
+      const first = new Set(this.figure.first);
+      this.shown = new Set([...this.figure.series.keys()].filter((k) => first.size === 0 || first.has(this.figure.series[k].name)));
       this.chart = element.querySelector(".chart");
       this.width = 0;
+      this.times = anabranchChart.timed(figure) ? times : null;
+      /// Whether panels share their axes.
+      this.same = false;
       this.legend();
+      this.tools();
+      if (this.times) this.follow();
+    }
+
+    /// Buttons for the part of the time, and for the axes of panels.
+    tools() {
+      const button = (text, label, run) => {
+        const made = Object.assign(document.createElement("button"), { type: "button", textContent: text, title: label });
+        made.setAttribute("aria-label", label);
+        made.addEventListener("click", () => run(made));
+        return made;
+      };
+      const buttons = [];
+      if (this.times) {
+        for (const [text, label, run] of [
+          ["+", "closer", () => this.times.zoom(0.5)], ["−", "farther", () => this.times.zoom(2)],
+          ["◀", "earlier", () => this.times.shift(-0.5)], ["▶", "later", () => this.times.shift(0.5)],
+          ["whole", "the whole time", () => this.times.show(this.times.whole)],
+        ]) buttons.push(button(text, label, run));
+      } else if (this.figure.panels.length > 1) {
+        const toggle = button("same axes", "all panels with the same axes", () => {
+          this.same = !this.same;
+          toggle.setAttribute("aria-pressed", String(this.same));
+          this.draw();
+        });
+        toggle.setAttribute("aria-pressed", String(this.same));
+        buttons.push(toggle);
+      }
+      if (buttons.length === 0) return;
+      const line = Object.assign(document.createElement("div"), { className: "tools view" });
+      line.setAttribute("role", "group");
+      line.setAttribute("aria-label", this.times ? "Part of the time, in all figures" : "Axes");
+      line.append(...buttons);
+      this.chart.before(line);
+    }
+
+    /// Shows the part of the time that is chosen in any of the figures; keys and the pointer choose one here.
+    follow() {
+      const { chart, times } = this;
+      times.drawings.add(this);
+      chart.tabIndex = 0;
+      chart.setAttribute("role", "group");
+      chart.setAttribute("aria-label", `${chart.getAttribute("aria-label") ?? ""} Arrow keys move, plus and minus zoom, 0 shows all.`.trim());
+      chart.addEventListener("keydown", (event) => {
+        const moves = {
+          ArrowLeft: () => times.shift(-0.2), ArrowRight: () => times.shift(0.2), "+": () => times.zoom(0.5), "-": () => times.zoom(2),
+          0: () => times.show(times.whole),
+        };
+        if (!moves[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
+        event.preventDefault();
+        moves[event.key]();
+      });
+      chart.addEventListener("dblclick", () => times.show(times.whole));
+      // A finger scrolls the page. Of several panels it would be unclear which is meant.
+      if (this.figure.panels.length > 1) return;
+      chart.addEventListener("pointerdown", (event) => {
+        if (event.button !== 0 || event.pointerType === "touch" || !this.view) return;
+        event.preventDefault();
+        chart.focus({ preventScroll: true });
+        this.drag(event);
+      });
+    }
+
+    /// Draws up a part of the time; with Shift moves the one that is shown.
+    drag({ clientX: begin, shiftKey: moves, pointerId }) {
+      const { chart, times } = this;
+      const plot = this.plot();
+      const [from, to] = times.shown;
+      const time = (x) => from + (Math.min(1, Math.max(0, (x - plot.left) / plot.width)) * (to - from));
+      const part = Object.assign(document.createElement("div"), { className: "part", hidden: true });
+      chart.append(part);
+      chart.setPointerCapture(pointerId);
+      const inside = (x) => Math.min(plot.left + plot.width, Math.max(plot.left, x)) - chart.getBoundingClientRect().left;
+      const moved = ({ clientX }) => {
+        if (moves) return times.show([from, to].map((end) => end - ((clientX - begin) / plot.width) * (to - from)));
+        part.hidden = Math.abs(clientX - begin) < 4;
+        part.style.left = `${inside(Math.min(begin, clientX))}px`;
+        part.style.width = `${inside(Math.max(begin, clientX)) - inside(Math.min(begin, clientX))}px`;
+      };
+      const ended = ({ clientX, type }) => {
+        chart.removeEventListener("pointermove", moved);
+        for (const name of ["pointerup", "pointercancel"]) chart.removeEventListener(name, ended);
+        part.remove();
+        if (type === "pointerup" && !moves && Math.abs(clientX - begin) >= 4) times.show([time(begin), time(clientX)].sort((a, b) => a - b));
+      };
+      chart.addEventListener("pointermove", moved);
+      for (const name of ["pointerup", "pointercancel"]) chart.addEventListener(name, ended);
+    }
+
+    /// Left end and width of the plot within the axes, in the window.
+    plot() {
+      const cell = this.view.scenegraph().root.items[0].items.find((mark) => mark.role === "scope")?.items[0];
+      const left = this.view.origin()[0] + this.view.padding().left + (cell?.x ?? 0);
+      return { left: this.chart.firstElementChild.getBoundingClientRect().left + left, width: cell?.width ?? this.view.width() };
+    }
+
+    /// Shows another part of the time.
+    turn() {
+      if (!this.view) return;
+      const [low, high] = anabranchChart.heights(this.figure, this.shown, this.times.shown);
+      const [from, to] = this.times.shown;
+      for (const [name, value] of Object.entries({ timeFrom: from, timeTo: to, leastSeen: low, mostSeen: high })) this.view.signal(name, value);
+      this.view.run();
     }
 
     legend() {
@@ -48,11 +156,11 @@ const anabranchDrawing = (() => {
       };
       const svg = make("svg", { width: 34, height: 14, viewBox: "-17 -7 34 14", "aria-hidden": "true" });
       const mark = this.figure.mark;
-      if (mark === "bar" || mark === "span") {
+      if (mark === "span") {
         svg.append(make("rect", { x: -7, y: -6, width: 14, height: 12, fill: look.colour }));
       } else {
-        if (mark !== "point") svg.append(make("line", { x1: -17, x2: 17, stroke: look.colour, "stroke-width": 2, "stroke-dasharray": look.dash.join(" ") }));
-        if (mark === "point" || !anabranchChart.plain(series)) {
+        if (mark !== "point" && mark !== "bar") svg.append(make("line", { x1: -17, x2: 17, stroke: look.colour, "stroke-width": 2, "stroke-dasharray": look.dash.join(" ") }));
+        if (mark === "point" || mark === "bar" || !anabranchChart.plain(series, mark)) {
           const fill = look.hollow ? "none" : look.colour;
           svg.append(make("path", { d: shapePath(look.shape), fill, stroke: look.colour, "stroke-width": 1.2 }));
         }
@@ -72,7 +180,8 @@ const anabranchDrawing = (() => {
       for (let attempt = 0; attempt < 3; attempt++) {
         this.view?.finalize();
         this.chart.replaceChildren();
-        const options = { places: this.places, shown: this.shown, theme: this.theme(), width, legend: false, ...parts };
+        const part = this.times && { time: this.times.shown, heights: anabranchChart.heights(this.figure, this.shown, this.times.shown) };
+        const options = { places: this.places, shown: this.shown, theme: this.theme(), width, legend: false, part, same: this.same, ...parts };
         this.view = anabranchChart.view(anabranchChart.specification(this.figure, options), renderer, this.chart);
         this.view.tooltip((_, event, item, value) => tip(event, value ? item?.datum : null, this));
         this.view.run();
@@ -86,9 +195,10 @@ const anabranchDrawing = (() => {
       this.chart.classList.add("drawn");
     }
 
-    /// For a paper: light, 640 wide, with the legend inside.
+    /// For a paper: light, 640 wide, with the legend inside, and what is shown.
     exported() {
-      const options = { places: this.places, shown: this.shown, theme: "light" };
+      const part = this.times && { time: this.times.shown, heights: anabranchChart.heights(this.figure, this.shown, this.times.shown) };
+      const options = { places: this.places, shown: this.shown, theme: "light", part, same: this.same };
       return anabranchChart.view(anabranchChart.alone(this.figure, options), "none", null);
     }
 
@@ -104,6 +214,36 @@ const anabranchDrawing = (() => {
       } finally {
         view.finalize();
       }
+    }
+  }
+
+  /// The part of the time that figures of a section show, all the same.
+  class Times {
+    constructor(figures) {
+      this.whole = anabranchChart.course(figures);
+      this.shown = this.whole;
+      this.drawings = new Set();
+      this.pending = 0;
+    }
+
+    zoom(factor) {
+      const [from, to] = this.shown, middle = (from + to) / 2;
+      this.show([from, to].map((end) => middle + (end - middle) * factor));
+    }
+
+    shift(by) {
+      const [from, to] = this.shown, step = (to - from) * by;
+      this.show([from + step, to + step]);
+    }
+
+    /// No more than there is, and no less than a millionth of it.
+    show([from, to]) {
+      const [first, last] = this.whole;
+      const length = Math.min(last - first, Math.max(to - from, (last - first) * 1e-6));
+      const begin = Math.min(Math.max(from, first), last - length);
+      this.shown = [begin, begin + length];
+      cancelAnimationFrame(this.pending);
+      this.pending = requestAnimationFrame(() => this.drawings.forEach((drawing) => drawing.turn()));
     }
   }
 
@@ -153,5 +293,5 @@ const anabranchDrawing = (() => {
   }
   addEventListener("scroll", () => { tipBox.hidden = true; }, { passive: true });
 
-  return { Drawing };
+  return { Drawing, Times };
 })();

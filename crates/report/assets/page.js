@@ -24,7 +24,7 @@
   function sectionOf(id) {
     if (!sections.has(id)) {
       const data = JSON.parse(document.getElementById(`${id}-data`).textContent);
-      sections.set(id, { figures: data.figures, places: anabranchChart.places(data.systems, data.figures) });
+      sections.set(id, { figures: data.figures, places: anabranchChart.places(data.systems, data.figures), times: new anabranchDrawing.Times(data.figures) });
     }
     return sections.get(id);
   }
@@ -32,9 +32,9 @@
   const drawings = new Map();
   function drawingOf(element) {
     if (!drawings.has(element)) {
-      const { figures, places } = sectionOf(element.dataset.section);
+      const { figures, places, times } = sectionOf(element.dataset.section);
       const figure = figures[Number(element.dataset.figure)];
-      drawings.set(element, new anabranchDrawing.Drawing(element, figure, places, theme));
+      drawings.set(element, new anabranchDrawing.Drawing(element, figure, places, theme, times));
     }
     return drawings.get(element);
   }
@@ -155,6 +155,7 @@
     turns.port2.postMessage(null);
   }
 
+  document.querySelectorAll(".grid").forEach(anabranchTable);
   root.dataset.theme = theme();
   paint();
   drawAll();

@@ -20,8 +20,15 @@ pub struct Figure {
     /// Name of the property in which the panels differ, such as `RTT of path 2`; `None` for a single panel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panels: Option<String>,
+    /// Number of panels in a row, where they differ in two properties: those of one value of the first. `None` lets the
+    /// drawing choose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<usize>,
     /// Series, in the order of the legend.
     pub series: Vec<Series>,
+    /// Names of the series that are drawn at first, where all of them would be too many; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first: Vec<String>,
     /// Notes below the diagram.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -35,7 +42,8 @@ pub enum Mark {
     Line,
     /// Steps: a value holds until the next point.
     Step,
-    /// Bars side by side, with whiskers; the axis `x` has categories.
+    /// A value with its interval for each category, which stand on the axis `x`. Drawn as dots with whiskers, one
+    /// category below the other.
     Bar,
     /// Points alone.
     Point,
@@ -116,6 +124,9 @@ pub struct Point {
     /// Number of repetitions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n: Option<usize>,
+    /// Value of each repetition, where `y` is their mean and the distribution is drawn beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<f64>,
     /// Number of repetitions in which transfers did not complete.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unfinished: usize,
@@ -127,7 +138,96 @@ pub struct Point {
     pub note: Option<String>,
 }
 
+impl Figure {
+    /// Returns the empirical distribution functions of the repetitions that this figure shows the means of: a series
+    /// for each category, `None` if there are none of at least two. `first` are those drawn at first.
+    pub fn distribution(&self, first: &[&str]) -> Option<Figure> {
+        // Its name is that of the category, where no other series has one of that name.
+        let shared = |category: &Option<String>| {
+            self.series.iter().filter(|series| series.points.iter().any(|it| it.category == *category)).count() > 1
+        };
+        let curve = |series: &Series, point: &Point| {
+            let mut values: Vec<f64> = point.values.iter().copied().filter(|value| value.is_finite()).collect();
+            values.sort_by(f64::total_cmp);
+            let n = values.len();
+            let share = |k: usize| 100.0 * k as f64 / n as f64;
+            let step = |(k, x): (usize, f64)| Point { x: Some(x), y: Some(share(k + 1)), ..Point::default() };
+            let foot = values.first().map(|x| Point { x: Some(*x), y: Some(0.0), ..Point::default() });
+            let parts =
+                [point.panel.as_deref(), shared(&point.category).then_some(&*series.name), point.category.as_deref()];
+            let name = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+            let points = foot.into_iter().chain(values.iter().copied().enumerate().map(step)).collect();
+            Series { name, origin: series.origin, points }
+        };
+        let all = self.series.iter().flat_map(|series| series.points.iter().map(move |point| (series, point)));
+        let mut series: Vec<Series> =
+            all.filter(|(_, point)| point.values.len() > 1).map(|(series, point)| curve(series, point)).collect();
+        series.sort_by_key(|it| !first.contains(&it.name.as_str()));
+        let first = series.iter().map(|it| it.name.clone()).filter(|name| first.contains(&name.as_str())).collect();
+        (!series.is_empty()).then(|| Figure {
+            id: format!("{}-distribution", self.id),
+            title: format!("Distribution of the repetitions: {}", self.title),
+            mark: Mark::Step,
+            x: self.y.clone(),
+            y: Axis { label: "repetitions at or below it".to_owned(), unit: "%".to_owned(), scale: Scale::Linear },
+            panels: None,
+            columns: None,
+            series,
+            first,
+            notes: vec!["Empirical distribution functions.".to_owned()],
+        })
+    }
+}
+
 /// Returns true for counts that serde leaves out.
 pub(crate) fn is_zero(count: &usize) -> bool {
     *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn means(names: [&str; 2]) -> Figure {
+        let axis = |label: &str| Axis { label: label.to_owned(), unit: "s".to_owned(), scale: Scale::Linear };
+        let point = |category: &str, values: &[f64]| Point {
+            category: Some(category.to_owned()),
+            values: values.to_vec(),
+            ..Point::default()
+        };
+        let series = |name: &str, points| Series { name: name.to_owned(), origin: SeriesOrigin::Measured, points };
+        let [first, second] = names;
+        Figure {
+            id: "ranking".to_owned(),
+            title: "Ranking".to_owned(),
+            mark: Mark::Bar,
+            x: axis("scheduler"),
+            y: axis("completion time"),
+            panels: None,
+            columns: None,
+            series: vec![
+                series("schedulers", vec![point(first, &[3.0, 1.0, f64::NAN, 2.0, 2.0])]),
+                series("baselines", vec![point(second, &[5.0, 4.0]), point("alone", &[1.0])]),
+            ],
+            first: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_distribution_rises_by_a_share_at_each_repetition() {
+        let figure = means(["late", "tcp"]).distribution(&["tcp", "alone"]).unwrap();
+        let steps: Vec<_> = figure.series[1].points.iter().map(|it| (it.x.unwrap(), it.y.unwrap())).collect();
+        assert_eq!(steps, [(1.0, 0.0), (1.0, 25.0), (2.0, 50.0), (2.0, 75.0), (3.0, 100.0)]);
+        let names: Vec<_> = figure.series.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!((names, figure.first), (vec!["tcp", "late"], vec!["tcp".to_owned()]), "one repetition has none");
+    }
+
+    #[test]
+    fn categories_of_several_series_are_told_apart() {
+        let figure = means(["1 MB", "1 MB"]).distribution(&[]).unwrap();
+        let names: Vec<_> = figure.series.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["schedulers, 1 MB", "baselines, 1 MB"]);
+    }
 }

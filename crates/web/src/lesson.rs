@@ -211,6 +211,7 @@ impl Shown {
                     low: end(-1.0),
                     high: end(1.0),
                     n: it.map(|it| it.n),
+                    values: numbers[series].clone(),
                     ..Point::default()
                 }
             };
@@ -229,6 +230,8 @@ impl Shown {
             x: Axis { label: "system".to_owned(), unit: String::new(), scale: Scale::Category },
             y: Axis { label: label.to_owned(), unit: unit.to_owned(), scale: Scale::Linear },
             panels: None,
+            columns: None,
+            first: Vec::new(),
             series,
             notes: vec![format!("Means over {repeat} repetitions with 95 % intervals.")],
         };

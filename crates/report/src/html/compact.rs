@@ -26,6 +26,8 @@ fn one(section: &str, figure: &Figure) -> Value {
         "y": axis(&figure.y),
         "panelLabel": figure.panels,
         "panels": panels,
+        "columns": figure.columns,
+        "first": figure.first,
         "categories": categories,
         "series": figure.series.iter().map(|it| series(figure.mark, it, &panels, &categories)).collect::<Vec<_>>(),
     })
@@ -73,6 +75,10 @@ fn series(mark: Mark, series: &Series, panels: &[&str], categories: &[&str]) -> 
     for (name, values) in columns {
         share_column(&mut object, name, values);
     }
+    // A list for each point; if all were alike, one could be taken for the column.
+    if series.points.iter().any(|point| !point.values.is_empty()) {
+        object.insert("v".to_owned(), series.points.iter().map(|point| repetitions(&point.values)).collect());
+    }
     Value::Object(object)
 }
 
@@ -88,6 +94,11 @@ pub(super) fn share_column(object: &mut Map<String, Value>, name: &str, values: 
         }
         None => {}
     }
+}
+
+/// The values of repetitions; null where there are none.
+fn repetitions(values: &[f64]) -> Value {
+    if values.is_empty() { Value::Null } else { values.iter().map(|value| rounded(*value)).collect() }
 }
 
 /// Six significant digits; whole numbers without a point. What is not a number is a gap.

@@ -4,7 +4,7 @@ use super::run::{axis, facts, figure, names, series, stack, waiting};
 use super::{Grid, Page, Section};
 use crate::comparison::{limits, ranking, stars, unfinished, words};
 use crate::rows::Header;
-use anabranch_lab::compare::{Comparison, Summary};
+use anabranch_lab::compare::{Comparison, Group, Summary};
 use anabranch_lab::stats::Estimate;
 use anabranch_scenario::Scenario;
 use anabranch_study::figure::{Figure, Mark, Point};
@@ -44,7 +44,7 @@ impl Page {
 }
 
 fn systems(header: &Header, comparison: &Comparison) -> Vec<SystemInfo> {
-    let system = |group: &anabranch_lab::compare::Group| SystemInfo {
+    let system = |group: &Group| SystemInfo {
         name: group.name.clone(),
         set: header.sets.clone(),
         policies: group.policies.seams().iter().map(|(seam, it)| ((*seam).to_owned(), it.to_string())).collect(),
@@ -64,19 +64,24 @@ fn figures(header: &Header, comparison: &Comparison, summary: &Summary) -> Vec<F
     };
     let mut figures = Vec::new();
 
-    // A lower bound has no interval, and a colour of its own.
+    // A lower bound has no interval, and a colour of its own. Its repetitions are bounds, too.
     let bound = |name: &str, estimate: &Estimate| Point { low: None, high: None, ..bar(name, estimate) };
+    let whole = |name: &str, estimate: &Estimate, group: Option<&Group>| Point {
+        values: group.map(|group| group.values(comparison.measure)).unwrap_or_default(),
+        ..bar(name, estimate)
+    };
+    let by_name = |name: &str| comparison.candidates.iter().find(|group| group.name == name);
     let (mut ranked, mut baselines, mut bounds) = (Vec::new(), Vec::new(), Vec::new());
     for it in &summary.ranking {
         match it.censored_runs {
-            0 => ranked.push(bar(&it.scheduler, &it.value)),
+            0 => ranked.push(whole(&it.scheduler, &it.value, by_name(&it.scheduler))),
             _ => bounds.push(bound(&it.scheduler, &it.value)),
         }
     }
     for it in &summary.singles {
         let name = format!("TCP on {}", it.path);
         match it.censored_runs {
-            0 => baselines.push(bar(&name, &it.value)),
+            0 => baselines.push(whole(&name, &it.value, comparison.singles.iter().find(|group| group.name == it.path))),
             _ => bounds.push(bound(&name, &it.value)),
         }
     }
@@ -87,11 +92,20 @@ fn figures(header: &Header, comparison: &Comparison, summary: &Summary) -> Vec<F
     let (x, y) = (names("scheduler"), axis(summary.measure, summary.unit));
     let better = if summary.unit == "s" { "less is better" } else { "more is better" };
     let mut first = figure("ranking", "Ranking", Mark::Bar, x, y, all);
-    first.notes.push(format!("Means over {} repetitions with 95 % intervals; {better}.", summary.repeat));
+    first.notes.push(format!(
+        "Dots are means over {} repetitions with 95 % intervals, strokes the repetitions; {better}.",
+        summary.repeat
+    ));
     if summary.sum_out_of_reach {
         first.notes.push("The sum of the paths counts a shared link more than once and is out of reach.".to_owned());
     }
+    // All curves at once would be a tangle: those at the ends, the reference, and what they are held against.
+    let ends = [summary.ranking.first(), summary.ranking.last()].into_iter().flatten().map(|it| it.scheduler.as_str());
+    let singles: Vec<String> = summary.singles.iter().map(|it| format!("TCP on {}", it.path)).collect();
+    let held = ends.chain([summary.reference.as_str()]).chain(singles.iter().map(String::as_str));
+    let distribution = first.distribution(&held.collect::<Vec<_>>());
     figures.push(first);
+    figures.extend(distribution.map(|it| Figure { title: "Distribution of the repetitions".to_owned(), ..it }));
 
     let differences: Vec<Point> = summary
         .ranking
@@ -123,7 +137,6 @@ fn figures(header: &Header, comparison: &Comparison, summary: &Summary) -> Vec<F
     let (x, y) = (axis("share of bytes", "%"), names("scheduler"));
     figures.push(figure("shares", "Where the data went first", Mark::Span, x, y, shares));
 
-    let by_name = |name: &str| comparison.candidates.iter().find(|group| group.name == name);
     let runs = summary.ranking.iter().filter_map(|ranked| {
         let group = by_name(&ranked.scheduler)?;
         Some((ranked.scheduler.clone(), group.runs.iter().collect()))

@@ -53,7 +53,8 @@ pub(super) static TRACES: LazyLock<Pack> = LazyLock::new(|| {
     Pack::new(&[include_str!("../../assets/vendor/uPlot.iife.min.js"), include_str!("../../assets/trace.js")])
 });
 /// Those of all pages.
-pub(super) static PAGE: LazyLock<Pack> = LazyLock::new(|| Pack::new(&[include_str!("../../assets/page.js")]));
+pub(super) static PAGE: LazyLock<Pack> =
+    LazyLock::new(|| Pack::new(&[include_str!("../../assets/tables.js"), include_str!("../../assets/page.js")]));
 /// Licences of the parts that others wrote.
 pub(super) static LICENCES: LazyLock<Pack> =
     LazyLock::new(|| Pack::new(&[include_str!("../../assets/vendor/LICENSES")]));

@@ -3,9 +3,11 @@
 use super::{Grid, Page, Section, study};
 use crate::rows::Header;
 use crate::runs::{links, repeated_table, subflows, transfers};
+use anabranch_lab::stats::Estimate;
 use anabranch_lab::timeline::{Copied, SentData, Timeline, Traced};
 use anabranch_lab::{Measured, Run};
 use anabranch_scenario::Scenario;
+use anabranch_scenario::file::MeasureName;
 use anabranch_sim::{Outcome, Sample};
 use anabranch_study::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
 use anabranch_study::study::SystemInfo;
@@ -30,6 +32,7 @@ impl Page {
                 section.facts.push(("hosts begin".to_owned(), what));
             }
             section.figures = figures(header, runs, run, Instant::ZERO + late);
+            section.figures.extend(repetitions(scenario.measure, header, runs));
             section.tables.push(Grid::of(transfers(&run.outcome), of_seed("Transfers", runs, run)));
             for connection in run.outcome.connections.iter().take(SHOWN) {
                 let caption = of_seed(&format!("Subflows of {}", connection.label), runs, run);
@@ -126,6 +129,36 @@ fn figures(header: &Header, runs: &[Run], run: &Run, begin: Instant) -> Vec<Figu
     figures
 }
 
+/// The measure over the repetitions: mean with interval, each of them, and their distribution.
+fn repetitions(measure: MeasureName, header: &Header, runs: &[Run]) -> Vec<Figure> {
+    let values: Vec<f64> = runs.iter().map(|run| run.measured.value(measure)).filter(|it| it.is_finite()).collect();
+    let censored = runs.iter().filter(|run| run.measured.is_censored(measure)).count();
+    let Some(it) = Estimate::of(&values).filter(|it| it.n > 1) else { return Vec::new() };
+    // With lower bounds among them the mean is one, too.
+    let end = |sign: f64| it.half.filter(|_| censored == 0).map(|half| it.mean + sign * half);
+    let name = header.policies.scheduler.name.clone();
+    let point = Point {
+        category: Some(name),
+        y: Some(it.mean),
+        low: end(-1.0),
+        high: end(1.0),
+        n: Some(it.n),
+        unfinished: censored,
+        values,
+        ..Point::default()
+    };
+    let unit = if measure == MeasureName::Goodput { "bit/s" } else { "s" };
+    let (x, y) = (names("scheduler"), axis(measure.name(), unit));
+    let mut means = figure("repetitions", "Repetitions", Mark::Bar, x, y, vec![series("runs", vec![point])]);
+    means.notes.push("The dot is the mean with its 95 % interval, strokes are the repetitions.".to_owned());
+    if censored > 0 {
+        means.notes.push(format!("△: {censored} runs did not finish and count until they were stopped."));
+    }
+    let distribution = means.distribution(&[]);
+    let distribution = distribution.map(|it| Figure { title: "Distribution of the repetitions".to_owned(), ..it });
+    [means].into_iter().chain(distribution).collect()
+}
+
 pub(super) fn axis(label: &str, unit: &str) -> Axis {
     Axis { label: label.to_owned(), unit: unit.to_owned(), scale: Scale::Linear }
 }
@@ -135,7 +168,8 @@ pub(super) fn names(label: &str) -> Axis {
 }
 
 pub(super) fn figure(id: &str, title: &str, mark: Mark, x: Axis, y: Axis, series: Vec<Series>) -> Figure {
-    Figure { id: id.to_owned(), title: title.to_owned(), mark, x, y, panels: None, series, notes: Vec::new() }
+    let (id, title) = (id.to_owned(), title.to_owned());
+    Figure { id, title, mark, x, y, panels: None, columns: None, series, first: Vec::new(), notes: Vec::new() }
 }
 
 pub(super) fn series(name: impl Into<String>, points: Vec<Point>) -> Series {

@@ -2,6 +2,7 @@
 
 use super::{Page, Section};
 use crate::paper_heads;
+use anabranch_study::figure::Figure;
 use anabranch_study::study::StudyResult;
 
 impl Page {
@@ -55,7 +56,7 @@ impl Section {
             about: study.about.clone(),
             warnings,
             statements: study.statements.clone(),
-            figures: study.figures.clone(),
+            figures: study.figures.iter().flat_map(|it| [it.clone()].into_iter().chain(distribution(it))).collect(),
             traces: Vec::new(),
             tables: Vec::new(),
             facts: vec![
@@ -72,6 +73,14 @@ impl Section {
         }
     }
 }
+
+/// The distributions behind the means of a figure, unless they are too many for one diagram.
+fn distribution(figure: &Figure) -> Option<Figure> {
+    figure.distribution(&[]).filter(|it| it.series.len() <= MOST_CURVES)
+}
+
+/// Most curves that can be told apart: colours are as many.
+const MOST_CURVES: usize = 8;
 
 fn version(study: &StudyResult) -> String {
     format!("{} (build {})", study.version, study.build)

@@ -1,11 +1,15 @@
 //! Why transfers took as long as they did, as a page: the sentence, the course of the transfer, limits, what would have
 //! helped.
 
+use super::run::{axis, figure, names, series};
 use super::trace::{Limits, TraceDrawing};
 use super::{Grid, Page, Section};
 use crate::{why, why_capture};
 use anabranch_scenario::Scenario;
-use anabranch_why::{Answer, CaptureAnswer, JudgedConnection, JudgedDirection, PathTime, Trace, Transfer};
+use anabranch_study::figure::{Figure, Mark, Point};
+use anabranch_why::{
+    Answer, CaptureAnswer, JudgedConnection, JudgedDirection, Measure, PathTime, Trace, Transfer, Tried,
+};
 
 impl Page {
     /// A page about captures, made by `command`. `traces` are those of the connection that is judged.
@@ -87,6 +91,7 @@ impl Page {
         }
         let caption = "Time of all transfers by limit, for each repetition".to_owned();
         section.tables.push(Grid::of(why::limits_table(&answer.shares, answer.repeat), caption));
+        section.figures.extend(changes(answer));
         if !answer.counterfactuals.is_empty() {
             let mut tried =
                 Grid::of(why::counterfactuals_table(answer, usize::MAX), "With one thing changed".to_owned());
@@ -97,6 +102,29 @@ impl Page {
         }
         made(format!("Why was it slow? {}", answer.scenario), section, command)
     }
+}
+
+/// Differences that changes would have made, as dots with intervals, the best first.
+fn changes(answer: &Answer) -> Option<Figure> {
+    let (scale, unit) = if answer.unit == "s" { (1.0, "s") } else { (1e6, "Mbit/s") };
+    let mut tried: Vec<_> = answer.counterfactuals.iter().filter_map(|it| Some((it, it.difference?))).collect();
+    let sign = if answer.unit == "s" { 1.0 } else { -1.0 };
+    tried.sort_by(|(_, one), (_, other)| (sign * one.mean).total_cmp(&(sign * other.mean)));
+    let point = |(tried, it): &(&Tried, Measure)| {
+        let end = |sign: f64| it.half.map(|half| (it.mean + sign * half) / scale);
+        let (low, high) = (end(-1.0), end(1.0));
+        let (category, y) = (Some(tried.what.clone()), Some(it.mean / scale));
+        Point { category, y, low, high, n: Some(it.n), unfinished: tried.unfinished_runs, ..Point::default() }
+    };
+    let points: Vec<Point> = tried.iter().map(point).collect();
+    let better = if answer.unit == "s" { "Left of zero is faster" } else { "Right of zero is faster" };
+    let label = format!("difference of the {}", answer.measure.replace('-', " "));
+    let (x, y, all) = (names(""), axis(&label, unit), vec![series("with one thing changed", points)]);
+    let mut drawn = figure("changes", "What each change would have given", Mark::Bar, x, y, all);
+    drawn
+        .notes
+        .push(format!("{better}; whiskers are 95 % intervals over {} seeds, taken seed by seed.", answer.repeat));
+    (!tried.is_empty()).then_some(drawn)
 }
 
 fn made(title: String, section: Section, command: &str) -> Page {

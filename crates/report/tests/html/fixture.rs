@@ -21,7 +21,8 @@ fn series(name: &str, origin: SeriesOrigin, points: Vec<Point>) -> Series {
 }
 
 fn figure(id: &str, title: &str, mark: Mark, x: Axis, y: Axis, series: Vec<Series>) -> Figure {
-    Figure { id: id.to_owned(), title: title.to_owned(), mark, x, y, panels: None, series, notes: Vec::new() }
+    let (id, title) = (id.to_owned(), title.to_owned());
+    Figure { id, title, mark, x, y, panels: None, columns: None, series, first: Vec::new(), notes: Vec::new() }
 }
 
 fn measured(x: f64, y: f64, half: f64) -> Point {
@@ -52,13 +53,34 @@ fn lines() -> Figure {
     }
 }
 
-/// Bars on both sides of zero.
+/// Panels over two properties, whose sizes differ much.
+fn grid() -> Figure {
+    let mut points = Vec::new();
+    for (n, rtt) in ["10 ms", "100 ms"].iter().enumerate() {
+        for (k, loss) in ["0 %", "1 %", "5 %"].iter().enumerate() {
+            for size in 1..=4 {
+                let y = f64::from(size) * 10_f64.powi((n + k) as i32);
+                points.push(Point { panel: Some(format!("{rtt}, {loss}")), ..measured(f64::from(size), y, 0.05 * y) });
+            }
+        }
+    }
+    let (x, y) = (axis("file size", "MB", Scale::Linear), axis("completion time", "s", Scale::Linear));
+    let series = vec![series("minRTT", SeriesOrigin::Measured, points)];
+    Figure {
+        panels: Some("RTT, loss".to_owned()),
+        columns: Some(3),
+        ..figure("late-fig10-g", "Completion time by RTT and loss", Mark::Line, x, y, series)
+    }
+}
+
+/// Dots on both sides of zero.
 fn bars() -> Figure {
     let categories = ["16 kB", "64 kB", "256 kB", "1 MB"];
     let points = |k: usize| {
         let point = |(n, name): (usize, &&str)| Point {
             category: Some((*name).to_owned()),
             x: None,
+            values: (0..30).map(|seed| 6.0 - 9.0 * k as f64 + 3.0 * n as f64 + (seed * 7 % 11) as f64 - 5.0).collect(),
             ..measured(0.0, 6.0 - 9.0 * k as f64 + 3.0 * n as f64, 2.5)
         };
         categories.iter().enumerate().map(point).collect()
@@ -196,7 +218,7 @@ pub fn study() -> StudyResult {
         seeds: (1..=30).collect(),
         runs: 3000,
         unfinished_runs: 2,
-        figures: vec![lines(), bars(), theory(), time(), spans(), cloud()],
+        figures: vec![lines(), bars(), theory(), time(), spans(), cloud(), grid()],
         statements: vec![
             judged("LATE completes first.", ORDER, ORDER, Verdict::Reproduced),
             Judged {
@@ -272,11 +294,13 @@ fn scenario() -> Scenario {
     scenario_of("two-files", TWO_FILES, &[]).unwrap()
 }
 
-/// The page of a run.
+/// The page of a run and its repetitions.
 pub fn run() -> String {
     let scenario = scenario();
-    let runs = vec![anabranch_lab::run(&scenario, 1, &Keep { timeline: true, ..Keep::default() }).unwrap()];
-    let header = Header::new(&scenario, 1, 1);
+    let run =
+        |seed: u64| anabranch_lab::run(&scenario, seed, &Keep { timeline: seed == 1, ..Keep::default() }).unwrap();
+    let runs: Vec<_> = (1..=8).map(run).collect();
+    let header = Header::new(&scenario, 1, 8);
     page(&Page::of_runs(&scenario, &header, &runs, "anabranch run two-files.toml --report run.html"))
 }
 
@@ -317,10 +341,18 @@ pub fn why() -> [String; 2] {
 
 /// The page of a comparison.
 pub fn comparison() -> String {
+    compared(&["min-rtt", "late", "ecf", "round-robin"].map(str::to_owned), 3)
+}
+
+/// The page of a comparison of all schedulers.
+pub fn comparison_of_all() -> String {
+    compared(&scenario().default_schedulers(), 10)
+}
+
+fn compared(schedulers: &[String], repeat: usize) -> String {
     let scenario = scenario();
-    let schedulers: Vec<String> = ["min-rtt", "late", "ecf", "round-robin"].map(str::to_owned).into();
-    let plan = Plan::new(scenario.clone(), &schedulers, 1, 3).unwrap();
-    let header = Header::new(&scenario, 1, 3).comparing(plan.described());
+    let plan = Plan::new(scenario.clone(), schedulers, 1, repeat).unwrap();
+    let header = Header::new(&scenario, 1, repeat).comparing(plan.described());
     let comparison = plan.run(None, 1, &|| ()).unwrap();
     let summary = comparison.summary().unwrap();
     let command = "anabranch compare two-files.toml --report comparison.html";

@@ -49,6 +49,8 @@ pub(super) fn draw(study: &Study, table: &Table<'_>, plot: &PlotTable) -> Result
         x: drawing.x_axis(),
         y: Axis { label, unit: unit.name.to_owned(), scale },
         panels: drawing.panels(),
+        columns: (study.axes.len() > 2).then(|| study.axes.last().map_or(1, |axis| axis.points.len())),
+        first: Vec::new(),
         notes: drawing.notes(),
         series: drawing.series,
     })
@@ -87,7 +89,7 @@ impl Drawing<'_> {
                 None => self.table.values(system, place, metric),
                 Some(base) => self.table.change(system, base, place, metric),
             };
-            let estimate = values.and_then(|values| Estimate::of(&values));
+            let estimate = values.as_deref().and_then(Estimate::of);
             let compared = std::iter::once(system).chain(self.over);
             let unfinished = compared.map(|it| self.table.unfinished(it, place, metric)).sum::<usize>();
             let at_least = unfinished > 0 && self.over.is_none() && metric.censoring() == Censoring::LowerBound;
@@ -99,6 +101,8 @@ impl Drawing<'_> {
                 low: estimate.zip(half).map(|(it, half)| it.mean - half),
                 high: estimate.zip(half).map(|(it, half)| it.mean + half),
                 n: estimate.map(|it| it.n),
+                // Lines have too many points for it.
+                values: values.filter(|_| self.has_categories()).unwrap_or_default(),
                 note: (unfinished > 0).then(|| did_not_finish(unfinished, runs, at_least)),
                 unfinished,
                 at_least,
@@ -153,6 +157,7 @@ impl Drawing<'_> {
             for number in [&mut point.y, &mut point.low, &mut point.high].into_iter().flatten() {
                 *number /= unit.size;
             }
+            point.values.iter_mut().for_each(|value| *value /= unit.size);
         }
         unit
     }

@@ -1,5 +1,5 @@
 // Looks at pages with Chromium: `node check.mjs CHROMIUM FOLDER`. FOLDER holds study.html, many.html, hostile.html, run.html,
-// comparison.html, leaderboard.html, why.html and why-scenario.html; what is exported and screenshots go there too. Prints a line per check; exit status 1 if one fails.
+// comparison.html, comparison-all.html, leaderboard.html, why.html and why-scenario.html; what is exported and screenshots go there too. Prints a line per check; exit status 1 if one fails.
 import { chromium } from "playwright-core";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -92,6 +92,7 @@ async function looksRight(name, kinds) {
 await looksRight("study", ["svg", "png", "csv"]);
 await looksRight("run", ["svg"]);
 await looksRight("comparison", ["svg"]);
+await looksRight("comparison-all", []);
 await looksRight("leaderboard", ["svg"]);
 
 await visit("study.html", WIDE, async (page) => {
@@ -113,7 +114,7 @@ await visit("study.html", WIDE, async (page) => {
   // Pointing shows value, interval and repetitions.
   const second = figures(page).nth(1);
   await second.scrollIntoViewIfNeeded();
-  await second.locator(".chart .mark-rect path").first().hover();
+  await second.locator(".chart .mark-symbol path").first().hover();
   const tip = await page.locator("#tip").innerText();
   check(/95 % interval/.test(tip) && /repetitions/.test(tip) && /%/.test(tip), "a tooltip has value, interval and n", tip);
 
@@ -129,6 +130,114 @@ await visit("study.html", WIDE, async (page) => {
   // Copying.
   await page.locator(".copy").last().click();
   await page.locator(".copy", { hasText: "Copied" }).waitFor({ timeout: 2000 }).then(() => check(true, "the command can be copied"), () => check(false, "the command can be copied"));
+});
+
+// Distributions beside means, and a ranking of all schedulers on a phone.
+const texts = (figure) => figure.locator(".chart svg text").evaluateAll((all) => all.map((text) => {
+  const { left, right, top, bottom } = text.getBoundingClientRect();
+  return { text: text.textContent, left, right, top, bottom, size: parseFloat(getComputedStyle(text).fontSize) };
+}));
+await visit("comparison-all.html", { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2, colorScheme: "light" }, async (page) => {
+  const ranking = figures(page).first();
+  const names = await page.locator(".grid table").first().locator("tbody td:nth-child(2)").allInnerTexts();
+  const said = await texts(ranking);
+  const shown = names.filter((name) => !/^plain TCP|^sum/.test(name)).map((name) => said.find((it) => it.text === name));
+  check(shown.length === 30 && shown.every((it) => it && it.size >= 12 && it.left >= 0 && it.right <= 360), "30 names of a ranking are whole at 360 px", JSON.stringify(shown.map((it) => it?.text)));
+  check(shown.every((it, n) => n === 0 || it.top >= shown[n - 1].bottom - 4), "from the best downwards, each on a line of its own");
+  const marks = (role) => ranking.locator(`.chart .mark-${role} [aria-roledescription]`).count();
+  check((await ranking.locator('.chart [aria-roledescription="bar"]').count()) === 0, "there are no bars");
+  check((await ranking.locator('.chart [aria-roledescription="point"]').count()) === 33, "a dot for each mean", `${await marks("symbol")}`);
+  check((await ranking.locator('.chart .mark-rect.role-mark path[opacity="0.4"]').count()) === 10 * 32, "and a stroke for each repetition", `${await ranking.locator('.chart .mark-rect.role-mark path[opacity="0.4"]').count()}`);
+  const distribution = figures(page).nth(1);
+  check((await distribution.locator("h3").innerText()) === "Distribution of the repetitions", "the distribution stands below it");
+  const drawn = await distribution.locator('.legend button[aria-pressed="true"]').allInnerTexts();
+  check(drawn.length >= 4 && drawn.length <= 5 && drawn.includes("min-rtt") && drawn.includes("TCP on wlan"), "with the best, the last, the reference and plain TCP at first", drawn.join(", "));
+  check((await distribution.locator(".legend button").count()) === 32, "and all others at hand");
+});
+
+// Tables: by keys, and as a screen reader has it.
+await visit("comparison-all.html", WIDE, async (page) => {
+  const box = page.locator(".grid").first();
+  const column = async (n) => (await box.locator(`tbody tr:visible td:nth-child(${n})`).allInnerTexts()).map((text) => parseFloat(text));
+  const head = box.locator("th").nth(2);
+  const before = await box.locator("tbody").innerText();
+  check((await head.getAttribute("scope")) === "col" && (await head.getAttribute("aria-sort")) === null, "a table is not sorted at first");
+  await head.locator("button").focus();
+  await page.keyboard.press("Enter");
+  const up = await column(3);
+  check((await head.getAttribute("aria-sort")) === "ascending" && up.length === 33 && up.every((it, n) => n === 0 || it >= up[n - 1]), "a key sorts it by numbers and says so", up.join(" "));
+  await page.keyboard.press("Space");
+  check((await head.getAttribute("aria-sort")) === "descending" && (await column(3))[0] === Math.max(...up), "again, downwards");
+  await box.locator("th").nth(1).locator("button").click();
+  const words = await box.locator("tbody td:nth-child(2)").allInnerTexts();
+  check((await box.locator("th[aria-sort]").count()) === 1 && words[0] === "anabranch", "another column takes its place", words[0]);
+  await box.locator("th").nth(1).locator("button").click();
+  await box.locator("th").nth(1).locator("button").click();
+  check((await box.locator("tbody").innerText()) === before, "the third press restores the order");
+  const sizes = page.locator(".grid").nth(1);
+  await sizes.locator("th", { hasText: "reinjected" }).locator("button").click();
+  const factor = { B: 1, kB: 1e3, MB: 1e6 };
+  const bytes = (await sizes.locator("tbody tr").evaluateAll((rows) => { const at = [...rows[0].closest("table").tHead.rows[0].cells].findIndex((cell) => /reinjected/.test(cell.textContent)); return rows.map((row) => row.cells[at].textContent); })).map((text) => parseFloat(text) * (factor[text.split(" ")[1]] ?? 1));
+  check(bytes.every((it, n) => n === 0 || it >= bytes[n - 1]) && bytes.at(-1) > 1e5, "numbers count with their units", bytes.join(" "));
+  await box.locator("input").fill("late");
+  check((await box.locator("tbody tr:visible").count()) === 2 && (await box.locator("[role=status]").innerText()) === "2 of 33 rows", "a word leaves the rows that contain it", await box.locator("[role=status]").innerText());
+  await box.locator("input").fill("");
+  check((await box.locator("tbody tr:visible").count()) === 33, "and all of them come back");
+});
+
+// Zoom and pan: all figures over time show the same part.
+await visit("run.html", WIDE, async (page) => {
+  const [cwnd, queue] = ["Congestion windows", "Queues in front"].map((title) => page.locator("figure", { has: page.locator("h3", { hasText: title }) }));
+  const ticks = async (figure) => {
+    const found = await figure.locator(".chart .role-axis-label").first().locator("text").allTextContents();
+    return found.map(Number);
+  };
+  const whole = await ticks(cwnd), curves = (figure) => figure.locator(".chart .mark-line path").evaluateAll((all) => all.map((path) => path.getAttribute("d")).join());
+  const drawn = [await curves(cwnd), await curves(queue)];
+  const chart = cwnd.locator(".chart");
+  await chart.scrollIntoViewIfNeeded();
+  const box = await chart.boundingBox();
+  await page.mouse.move(box.x + 300, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 500, box.y + 65, { steps: 4 });
+  check(await chart.locator(".part").isVisible(), "what is drawn up is shaded");
+  await page.mouse.up();
+  await page.waitForTimeout(200);
+  const part = await ticks(cwnd);
+  check(Math.max(...part) - Math.min(...part) < 0.35 * (Math.max(...whole) - Math.min(...whole)) && Math.min(...part) > 0, "drawing up a part of the time shows it", part.join(" "));
+  check((await ticks(queue)).join() === part.join(), "in the other figures, too", (await ticks(queue)).join());
+  await chart.press("ArrowRight");
+  await page.waitForTimeout(200);
+  const later = await ticks(queue);
+  check(Math.max(...later) > Math.max(...part), "an arrow key moves all", later.join(" "));
+  await page.keyboard.down("Shift");
+  await page.mouse.move(box.x + 300, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 500, box.y + 60, { steps: 4 });
+  await page.mouse.up();
+  await page.keyboard.up("Shift");
+  await page.waitForTimeout(200);
+  check(Math.min(...(await ticks(queue))) < Math.min(...later), "with Shift the pointer moves them");
+  const [, exported] = await download(page, cwnd, "svg");
+  check(!exported.toString("utf8").includes(`>${Math.max(...whole)}<`), "an export has the part that is shown");
+  await queue.locator('.view button[aria-label="the whole time"]').click();
+  await page.waitForTimeout(200);
+  check((await curves(cwnd)) === drawn[0] && (await curves(queue)) === drawn[1], "and a button shows all of it again");
+});
+
+// Panels over two properties.
+await visit("study.html", WIDE, async (page) => {
+  const grid = page.locator("figure", { has: page.locator("h3", { hasText: "Completion time by RTT and loss" }) });
+  const places = async () => (await texts(grid)).filter((it) => /^RTT, loss: /.test(it.text));
+  const rows = new Map();
+  for (const it of await places()) rows.set(it.text.split(" ")[2], [...(rows.get(it.text.split(" ")[2]) ?? []), it]);
+  const [one, two] = [...rows.values()];
+  check(rows.size === 2 && one.length === 3 && two.length === 3, "a row for each value of the first", [...rows.keys()].join());
+  check(one.every((it, n) => it.bottom < two[n].top && Math.abs(it.left + it.right - two[n].left - two[n].right) < 40), "a column for each value of the second", JSON.stringify([one, two]));
+  const axes = () => grid.locator(".chart .role-axis-label").evaluateAll((all) => new Set(all.map((it) => it.textContent)).size);
+  check((await axes()) >= 5, "each has an axis of its own", `${await axes()}`);
+  await grid.locator(".view button").click();
+  check((await axes()) === 2 && (await grid.locator('.view button[aria-pressed="true"]').count()) === 1, "or the same, by a button", `${await axes()}`);
 });
 
 // On paper, from the top of the page: nothing was scrolled to.
@@ -169,7 +278,13 @@ for (const name of ["why", "why-scenario"]) {
     });
   }
 }
+await visit("why-scenario.html", WIDE, async (page) => {
+  const tried = await page.locator(".grid", { hasText: "With one thing changed" }).locator("tbody tr").count();
+  const drawn = await figures(page).first().locator('.chart [aria-roledescription="point"]').count();
+  check(drawn > 3 && drawn < tried, "changes are dots with intervals", `${drawn} dots, ${tried} rows`);
+});
 await visit("why.html", WIDE, async (page) => {
+  check((await page.evaluate(() => typeof globalThis.vega)) === "undefined", "a page of captures has no Vega");
   const plot = page.locator(".trace .plot").first();
   const over = plot.locator(".u-over");
   await over.scrollIntoViewIfNeeded();
@@ -212,7 +327,7 @@ await visit("why.html", WIDE, async (page) => {
 
 await visit("hostile.html", WIDE, async (page) => {
   const figure = figures(page).nth(1);
-  await figure.locator(".chart .mark-rect path").first().hover();
+  await figure.locator(".chart .mark-symbol path").first().hover();
   check((await page.evaluate(() => window.broken)) === undefined, "no text has become a script");
   check((await page.locator("h3", { hasText: "</script>" }).count()) > 0, "such texts are shown as they are");
   const [file] = await download(page, figure, "svg");
@@ -276,7 +391,7 @@ await visit("many.html", WIDE, async (page) => {
   check((await head.count()) === 1 && await head.isVisible(), "their paper has a head");
   check((await head.locator(".headlines tbody tr").count()) === 8, "a headline of each study");
   check((await overflow(page)) <= 0, "the head does not make the page wider than the window");
-  check((await figures(page).count()) === 48 && (await undrawn(page)) === 0, "48 figures are drawn when the page has loaded");
+  check((await figures(page).count()) === 56 && (await undrawn(page)) === 0, "56 figures are drawn when the page has loaded");
 });
 
 await browser.close();
