@@ -8,7 +8,7 @@ import { build, defineConfig, type Plugin } from "vite";
 const here = import.meta.dirname;
 const report = resolve(here, "../crates/report/assets");
 /// Scripts of the report in the order in which they run: figures look the same in both.
-const DRAWING = ["vendor/vega.min.js", "chart.js", "drawing.js"];
+const DRAWING = ["vendor/vega.min.js", "chart.js", "drawing.js", "tables.js"];
 const WORKER = "virtual:worker";
 
 /// The worker as a text: the page starts it from a Blob, since a page from disk may not load another file.

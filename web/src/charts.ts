@@ -52,12 +52,14 @@ export function figures(shown: Shown, only?: (id: string) => boolean): HTMLEleme
 
 export function table({ caption, columns, rows, notes }: Grid): HTMLElement {
   const kind = (n: number) => (columns[n]?.right ? "number" : undefined);
-  return h("div", { className: "grid" },
+  const box = h("div", { className: "grid" },
     h("h3", {}, caption),
     h("div", { className: "wide", tabindex: "0", role: "region", "aria-label": caption }, h("table", {},
       h("thead", {}, h("tr", {}, ...columns.map(({ head }, n) => h("th", { scope: "col", className: kind(n) }, head)))),
       h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((cell, n) => h("td", { className: kind(n) }, cell))))))),
     ...notes.map((note) => h("p", { className: "note" }, note)));
+  anabranchTable(box);
+  return box;
 }
 
 /// A text to copy.

@@ -8,6 +8,8 @@ declare module "*.css";
 declare const anabranchChart: {
   places(systems: string[], figures: unknown[]): Map<string, number>;
 };
+/// Lets a table be sorted and filtered.
+declare const anabranchTable: (box: HTMLElement) => void;
 declare const anabranchDrawing: {
   /// The part of the time that figures show together.
   Times: new (figures: unknown[]) => object;

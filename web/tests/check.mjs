@@ -149,6 +149,8 @@ async function drawn(it) {
   await done(copy);
   await drawn(copy);
   check(await copy.locator(".grid tbody tr").count() > 7, "a comparison without its ranking");
+  await copy.locator(".grid th button").nth(1).click();
+  check(await copy.locator('.grid th[aria-sort="ascending"]').count() === 1, "a ranking that does not sort");
   await accessible(copy, "a comparison");
   await shot(copy, "comparison");
   await copy.getByRole("button", { name: "Why so slow?" }).click();

@@ -32,6 +32,7 @@ const anabranchTable = (() => {
     if (!body || body.rows.length < 2) return;
     const rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => {
+      if (head.textContent.trim() === "") return;
       const button = document.createElement("button");
       button.type = "button";
       button.append(...head.childNodes);

@@ -66,6 +66,8 @@ async function looksRight(name, kinds) {
       check(!blank, `${name}: something is in "${title}"`);
     }
     check((await overflow(page)) <= 0, `${name}: nothing sticks out at 1200 px`);
+    const nameless = await page.locator("button:visible").evaluateAll((all) => all.filter((it) => !it.textContent.trim() && !it.ariaLabel).length);
+    check(nameless === 0, `${name}: each button has a name`, `${nameless} have none`);
     await shot(page, `${name}-light`);
 
     for (const figure of await figures(page).all()) {
