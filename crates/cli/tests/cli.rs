@@ -286,7 +286,8 @@ fn a_thousand_connections_are_told_in_a_few_lines() {
     std::fs::write(here.join("crowd.toml"), text).unwrap();
     let text = succeed(&here, &["run", "crowd.toml"]);
     assert!(text.contains("and 50 more connections, of which 50 speak MPTCP and 0 fell back:"), "{text}");
-    assert!(text.lines().count() < 140, "{} lines", text.lines().count());
+    // Ten are told one by one, each in a table of two parts.
+    assert!(text.lines().count() < 190, "{} lines", text.lines().count());
 }
 
 #[test]
@@ -494,4 +495,26 @@ fn cargo_run_means_this_command() {
     let packages = metadata["packages"].as_array().unwrap();
     let defaults: Vec<_> = packages.iter().filter_map(|package| package["default_run"].as_str()).collect();
     assert_eq!(defaults, ["anabranch"]);
+}
+
+/// Titles, legends and commands to copy are not meant.
+#[test]
+fn tables_fit_lines_of_eighty_characters() {
+    let here = directory("cli-eighty");
+    let commands: [&[&str]; 5] = [
+        &["compare", "wlan-lte", "--repeat", "2"],
+        &["compare", "map-session", "--schedulers", "min-rtt,late", "--repeat", "2"],
+        &["run", "path-failure"],
+        &["run", "wlan-lte", "--repeat", "3"],
+        &["study", "late/fig02", "--quick", "--repeat", "2"],
+    ];
+    for command in commands {
+        let text = succeed(&here, command);
+        let tables: Vec<&str> = text.split("\n\n").filter(|part| part.contains("──")).collect();
+        assert!(!tables.is_empty(), "{command:?} prints a table: {text}");
+        for table in tables {
+            let wide = table.lines().find(|line| line.chars().count() > 80 && line.starts_with("  "));
+            assert_eq!(wide, None, "{command:?}:\n{table}");
+        }
+    }
 }

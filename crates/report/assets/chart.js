@@ -235,7 +235,7 @@ const anabranchChart = (() => {
     const slanted = categorical && !lying && longest * 6.6 > (width / Math.max(names.length, 1)) * 0.95;
     const category = (axis) => ({
       field: "c", type: "nominal", sort: names, title: titled(axis) || null, scale: { domain: names },
-      axis: lying ? { labelLimit: Math.max(110, width * 0.5), labelOverlap: false, grid: bar, gridOpacity: 0.5, zindex: span ? 1 : 0 } : { labelAngle: slanted ? -40 : 0, labelLimit: 150, labelOverlap: slanted ? false : true, grid: false },
+      axis: lying ? { labelLimit: Math.max(160, width * 0.5), labelOverlap: false, grid: bar, gridOpacity: 0.5, zindex: span ? 1 : 0 } : { labelAngle: slanted ? -40 : 0, labelLimit: 150, labelOverlap: slanted ? false : true, grid: false },
     });
     const xNumbers = { field: "x", ...channel(figure.x, xs, { narrow: false, fromZero: span, length: width, edge: figure.mark === "point" || dense }) };
     const yNumbers = (narrow, length) => ({ field: "y", ...channel(figure.y, ys, { narrow, fromZero: false, length, edge: false }) });
