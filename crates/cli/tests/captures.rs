@@ -133,7 +133,8 @@ fn an_inspection_of_many_connections_stays_short() {
     let text = succeed(&here, &["inspect", "out/client.pcapng"]);
     assert_eq!(text.matches("\nConnection ").count(), 10, "{text}");
     assert!(text.contains("And 50 more MPTCP connections (one of them in full: --connection 11;"), "{text}");
-    assert!(text.lines().count() < 300, "{} lines", text.lines().count());
+    // Sixty for each of the ten: tables that do not fit 80 columns have two parts.
+    assert!(text.lines().count() < 650, "{} lines", text.lines().count());
     let last = succeed(&here, &["inspect", "out/client.pcapng", "--connection", "60"]);
     assert!(last.contains("\nConnection 60: ") && !last.contains("more MPTCP"), "{last}");
     let json: serde_json::Value =
