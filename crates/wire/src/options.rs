@@ -41,7 +41,7 @@ static NOTHING_RARE: Rare = Rare {
     foreign: Foreign { unknown: Vec::new(), broken: Vec::new() },
 };
 
-/// Which of the frequent options are there, and in which form.
+/// Frequent options that are there, and their form.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct There(u16);
 
