@@ -75,8 +75,9 @@ fn tables_of_subflows_have_it_if_it_has_a_heading() {
     let connection = &run.outcome.connections[0];
     let table = subflows_by(&[SUBFLOW, &[dummy]].concat(), &header, connection).to_string();
     let sent = connection.subflows[0].stats.segments_sent.to_string();
-    let mut lines = table.lines().filter(|line| !line.trim().is_empty());
-    assert!(lines.next().is_some_and(|line| line.trim_end().ends_with("dummies")), "{table}");
+    // The last column, which may stand below the others.
+    let mut lines = table.lines().skip_while(|line| !line.trim_end().ends_with("dummies"));
+    assert!(lines.next().is_some(), "{table}");
     assert!(lines.any(|line| line.contains("wlan") && line.trim_end().ends_with(&sent)), "{table}");
 }
 
