@@ -8,8 +8,8 @@ mod watch;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_kernel::{
-    ALGORITHMS, Access, Algorithm, Feature, Grouped, LoadError, Status, features, give_to_group, load, load_for,
-    status, unload,
+    ALGORITHMS, Access, Algorithm, Feature, Grouped, LoadError, SCHEDULERS, Scheduler, SchedulerState, SchedulerStatus,
+    Status, features, give_to_group, load, load_for, load_scheduler, schedulers, status, unload,
 };
 use anabranch_lab::format::{KERNEL_FEATURES, KERNEL_STATUS};
 use anabranch_policy::Catalogue;
@@ -43,9 +43,9 @@ pub struct KernelArgs {
 /// Actions of `kernel`.
 #[derive(Subcommand, Debug)]
 pub enum Action {
-    /// List what this kernel can do, and the congestion controls that can be loaded.
+    /// List what this kernel can do, and the congestion controls and schedulers for it.
     List(Form),
-    /// Register a congestion control with the kernel, for as long as the command runs.
+    /// Register a congestion control or a scheduler with the kernel, for as long as the command runs.
     Load(LoadArgs),
     /// Take the registration of a pinned congestion control back.
     Unload(UnloadArgs),
@@ -71,7 +71,12 @@ pub struct Form {
 #[derive(ClapArgs, Debug)]
 pub struct LoadArgs {
     /// Name of a congestion control (`anabranch kernel list`).
-    pub name: String,
+    #[arg(required_unless_present = "scheduler")]
+    pub name: Option<String>,
+    /// Register this MPTCP scheduler instead, for `net.mptcp.scheduler`. Waits for a kernel that takes schedulers from
+    /// BPF; no released one does.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "pin", "default", "cgroup"])]
+    pub scheduler: Option<String>,
     /// End at once and leave it registered, until `kernel unload` or the next boot.
     #[arg(long)]
     pub pin: bool,
@@ -97,6 +102,7 @@ pub struct UnloadArgs {
 pub struct Abilities {
     features: Vec<Feature>,
     congestion_controls: &'static [Algorithm],
+    schedulers: Vec<SchedulerStatus>,
 }
 
 /// Contents of the JSON of `kernel status`.
@@ -123,9 +129,9 @@ pub fn kernel(catalogue: &Catalogue, args: &KernelArgs) -> Result<(), Failure> {
 }
 
 fn list(form: &Form) -> Result<(), Failure> {
-    let features = features();
+    let (features, schedulers) = (features(), schedulers());
     let text = if form.json {
-        output::json(&KERNEL_FEATURES, &Abilities { features, congestion_controls: ALGORITHMS })?
+        output::json(&KERNEL_FEATURES, &Abilities { features, congestion_controls: ALGORITHMS, schedulers })?
     } else {
         let mut text = String::from("this kernel\n");
         for feature in &features {
@@ -136,13 +142,28 @@ fn list(form: &Form) -> Result<(), Failure> {
         for algorithm in ALGORITHMS {
             text += &format!("  {:<17} {:<11} {}\n", algorithm.name, algorithm.kernel_name, algorithm.about);
         }
+        text += "\nschedulers\n";
+        for SchedulerStatus { name, kernel_name, about, state } in &schedulers {
+            let state = match state {
+                SchedulerState::Waiting => "waiting",
+                SchedulerState::Loadable => "loadable",
+                SchedulerState::Registered => "registered",
+            };
+            text += &format!("  {name:<17} {kernel_name:<15} {state:<11} {about}\n");
+        }
+        if schedulers.iter().any(|scheduler| scheduler.state == SchedulerState::Waiting) {
+            text += "  waiting: for a kernel that has the feature mptcp-schedulers\n";
+        }
         text
     };
     output::print(&text)
 }
 
 fn register(args: &LoadArgs) -> Result<(), Failure> {
-    let algorithm = find(&args.name)?;
+    let Some(name) = &args.name else {
+        return register_scheduler(args.scheduler.as_deref().unwrap_or_default());
+    };
+    let algorithm = find(name)?;
     if args.default {
         let path = load_for(algorithm, Access::Everyone).and_then(anabranch_kernel::Loaded::pin_as_default);
         let path = path.map_err(failed)?;
@@ -162,7 +183,20 @@ fn register(args: &LoadArgs) -> Result<(), Failure> {
         return output::print(&format!("loaded {}{whose}, pinned as {}\n", algorithm.kernel_name, path.display()));
     }
     output::print(&format!("loaded {}{whose} until this command ends\n", algorithm.kernel_name))?;
-    // The kernel takes the registration back with the last file descriptor, whatever ends this process.
+    hold()
+}
+
+fn register_scheduler(name: &str) -> Result<(), Failure> {
+    let names = SCHEDULERS.iter().map(|scheduler| scheduler.name);
+    let scheduler = Scheduler::find(name).ok_or_else(|| unknown("scheduler", name, names))?;
+    let _loaded = load_scheduler(scheduler).map_err(failed)?;
+    let name = scheduler.kernel_name;
+    output::print(&format!("loaded {name} until this command ends; sysctl net.mptcp.scheduler={name} takes it\n"))?;
+    hold()
+}
+
+/// Keeps what the process has registered: the kernel takes it back with the last file descriptor, whatever ends it.
+fn hold() -> ! {
     loop {
         thread::park();
     }
@@ -187,18 +221,18 @@ fn show_status(form: &Form) -> Result<(), Failure> {
 }
 
 fn find(name: &str) -> Result<&'static Algorithm, Failure> {
-    Algorithm::find(name).ok_or_else(|| {
-        let names = ALGORITHMS.iter().map(|algorithm| algorithm.name);
-        let list: Vec<&str> = names.clone().collect();
-        let help = match nearest(name, names) {
-            Some(near) => format!("did you mean `{near}`? accepted: {}", list.join(", ")),
-            None => format!("accepted: {}", list.join(", ")),
-        };
-        Failure::Refused(miette::miette!(
-            help = help,
-            "there is no congestion control `{name}` to load into the kernel"
-        ))
-    })
+    let names = ALGORITHMS.iter().map(|algorithm| algorithm.name);
+    Algorithm::find(name).ok_or_else(|| unknown("congestion control", name, names))
+}
+
+/// Refuses a name that is none of `names`, which are of this `kind`.
+fn unknown(kind: &str, name: &str, names: impl Iterator<Item = &'static str> + Clone) -> Failure {
+    let list: Vec<&str> = names.clone().collect();
+    let help = match nearest(name, names) {
+        Some(near) => format!("did you mean `{near}`? accepted: {}", list.join(", ")),
+        None => format!("accepted: {}", list.join(", ")),
+    };
+    Failure::Refused(miette::miette!(help = help, "there is no {kind} `{name}` to load into the kernel"))
 }
 
 fn failed(error: LoadError) -> Failure {

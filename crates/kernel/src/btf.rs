@@ -13,6 +13,7 @@ pub(crate) struct Btf<'a> {
 /// Kinds of types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
+    Integer,
     Struct,
     Typedef,
     Function,
@@ -59,6 +60,7 @@ impl<'a> Btf<'a> {
     /// The kind of a type.
     pub(crate) fn kind(&self, number: u32) -> Option<Kind> {
         Some(match self.info(number)? >> 24 & 0x1f {
+            1 => Kind::Integer,
             4 => Kind::Struct,
             8 => Kind::Typedef,
             12 => Kind::Function,

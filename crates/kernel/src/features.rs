@@ -2,6 +2,7 @@
 
 use crate::btf::{Btf, Kind};
 use crate::load::BTF;
+use crate::scheduler;
 use crate::sys;
 use crate::watch;
 use rustix::fs::statfs;
@@ -33,6 +34,7 @@ pub fn features() -> Vec<Feature> {
     let missing_functions: Vec<&str> = FUNCTIONS.iter().copied().filter(|name| !has(Kind::Function, name)).collect();
     let missing_capabilities = missing_capabilities();
     let missing_events = btf.as_ref().map_or_else(|| vec!["BTF, which describes them".into()], watch::missing);
+    let no_schedulers = btf.as_ref().map_or_else(|| Some("to be there".into()), scheduler::waits_for);
     let bpffs = statfs("/sys/fs/bpf").is_ok_and(|fs| fs.f_type as u64 == BPF_FS_MAGIC);
     let classifier = classifier();
     vec![
@@ -90,9 +92,9 @@ pub fn features() -> Vec<Feature> {
         ),
         feature(
             "mptcp-schedulers",
-            has(Kind::Struct, "bpf_struct_ops_mptcp_sched_ops"),
-            "schedulers can be BPF programs",
-            "its BTF has no `bpf_struct_ops_mptcp_sched_ops`: no released kernel takes schedulers from BPF yet".into(),
+            no_schedulers.is_none(),
+            "schedulers can be BPF programs (`kernel load --scheduler`)",
+            format!("its BTF has {}; no released kernel takes them yet", no_schedulers.unwrap_or_default()),
         ),
     ]
 }

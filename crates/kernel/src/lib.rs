@@ -1,5 +1,6 @@
 //! Congestion controls for the stock Linux kernel, BPF programs that see all subflows of an MPTCP connection, ACKs on
-//! the shortest path ([`acks`]), the decisions of its scheduler ([`watch`]), and rules for its paths ([`steer`]).
+//! the shortest path ([`acks`]), the decisions of its scheduler ([`watch`]), rules for its paths ([`steer`]), and
+//! schedulers that wait for a kernel that takes them ([`load_scheduler`]).
 //!
 //! An [`Algorithm`] is a BPF object that clang built at packaging time (`packaging/bpf`); [`load`] registers it as a
 //! `tcp_congestion_ops` of the running kernel, without a compiler and without a C library. The kernel verifies the
@@ -16,6 +17,7 @@ mod group;
 mod load;
 mod object;
 mod pin;
+mod scheduler;
 pub mod steer;
 #[allow(unsafe_code)]
 mod sys;
@@ -26,3 +28,6 @@ pub use features::{Feature, features};
 pub use group::{Grouped, give_to_group};
 pub use load::{Access, LoadError, Loaded, load, load_for};
 pub use pin::{Status, UnloadError, pins, status, unload};
+pub use scheduler::{
+    LoadedScheduler, SCHEDULERS, Scheduler, SchedulerState, SchedulerStatus, load_scheduler, rehearse, schedulers,
+};

@@ -1,4 +1,4 @@
-//! Loading: from an object to a registered congestion control.
+//! Loading: from an object to a registered congestion control, or another struct of operations.
 
 use crate::algorithm::Algorithm;
 use crate::btf::{Btf, Kind};
@@ -26,16 +26,19 @@ pub enum LoadError {
     /// The kernel lacks a function, a struct or a command that is needed.
     #[error("this kernel does not support such programs of BPF: it has no {0}")]
     Lacks(String),
+    /// The kernel takes no schedulers from BPF.
+    #[error("this kernel takes no MPTCP schedulers from BPF: its BTF has {0}")]
+    NoSchedulers(String),
     /// The process may not load it.
     #[error("loading BPF programs is not permitted")]
     NotAllowed,
     /// The name is registered already.
-    #[error("a congestion control `{0}` is registered with the kernel already")]
+    #[error("`{0}` is registered with the kernel already")]
     Taken(&'static str),
     /// The verifier refuses a program.
     #[error("the kernel's verifier refuses the program for `{member}`: {error}\n{log}")]
     Refused {
-        /// The member of `tcp_congestion_ops`.
+        /// The member of the struct of operations.
         member: String,
         /// The error of the system call.
         error: io::Error,
@@ -80,6 +83,10 @@ impl LoadError {
         match self {
             LoadError::NoBtf(_) => Some("take a kernel built with CONFIG_DEBUG_INFO_BTF, as distributions have it"),
             LoadError::Lacks(_) => Some("`anabranch kernel list` says what this kernel has; Linux 6.4 is the oldest"),
+            LoadError::NoSchedulers(_) => Some(
+                "no released kernel does; that of the MPTCP developers does (github.com/multipath-tcp/mptcp_net-next, \
+                 branch export), and `anabranch kernel list` says when this one does",
+            ),
             LoadError::NotAllowed => {
                 Some("run it as root, or with CAP_BPF and CAP_PERFMON outside of a user namespace")
             }
@@ -140,31 +147,17 @@ pub fn load_for(algorithm: &'static Algorithm, access: Access) -> Result<Loaded,
         return Err(LoadError::Taken(algorithm.kernel_name));
     }
     let btf = types(&object, algorithm.name)?;
-    let operations = Operations::find(&kernel)?;
-    let mut value = vec![0; operations.size];
-    let mut programs = Vec::new();
-    for program in &object.programs {
-        let (index, offset) = operations.member(&kernel, program.name)?;
-        let fd = load_program(&kernel, &operations, &object, program, index, btf.as_fd())?;
-        // The kernel reads a pointer's place as the number of a file descriptor.
-        let number = std::os::fd::AsRawFd::as_raw_fd(&fd) as u64;
-        value[offset..offset + 8].copy_from_slice(&number.to_ne_bytes());
-        programs.push(fd);
-    }
-    let (_, name) = operations.member(&kernel, "name")?;
-    value[name..name + algorithm.kernel_name.len()].copy_from_slice(algorithm.kernel_name.as_bytes());
-    if access == Access::Everyone {
-        let (_, flags) = operations.member(&kernel, "flags")?;
-        value[flags..flags + 4].copy_from_slice(&TCP_CONG_NON_RESTRICTED.to_ne_bytes());
-    }
-    let size = operations.size as u32;
-    let map = sys::create_operations(algorithm.kernel_name, operations.value, size, btf.as_fd())
-        .map_err(|error| failed("make the struct of operations", error))?;
-    sys::fill_operations(map.as_fd(), &value).map_err(|error| failed("fill in the struct of operations", error))?;
-    let link = sys::link_operations(map.as_fd()).map_err(|error| match error.raw_os_error() {
-        Some(libc::EEXIST) => LoadError::Taken(algorithm.kernel_name),
-        _ => failed("register the congestion control", error),
-    })?;
+    let operations = Operations::find(&kernel, "tcp_congestion_ops")?;
+    let flags = (access == Access::Everyone).then_some(TCP_CONG_NON_RESTRICTED);
+    let registration = Registration {
+        kernel: &kernel,
+        operations: &operations,
+        object: &object,
+        btf: btf.as_fd(),
+        name: algorithm.kernel_name,
+        flags,
+    };
+    let link = registration.make(|program| resolve(program, Some(&kernel), |_| None))?;
     Ok(Loaded { link, algorithm })
 }
 
@@ -199,8 +192,9 @@ impl Loaded {
     }
 }
 
-/// `tcp_congestion_ops` in the running kernel.
+/// A struct of operations in the running kernel.
 pub(crate) struct Operations {
+    name: &'static str,
     /// Number of the struct.
     pub(crate) kind: u32,
     /// Number of the struct around it, which is a map's value, and its size \[bytes\].
@@ -211,29 +205,38 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    pub(crate) fn find(kernel: &Btf<'_>) -> Result<Self, LoadError> {
+    pub(crate) fn find(kernel: &Btf<'_>, name: &'static str) -> Result<Self, LoadError> {
         let find = |name: &str| {
             kernel.find(Kind::Struct, name).ok_or_else(|| LoadError::Lacks(format!("struct `{name}` in its BTF")))
         };
-        let (kind, value) = (find("tcp_congestion_ops")?, find("bpf_struct_ops_tcp_congestion_ops")?);
+        let around = format!("{AROUND}{name}");
+        let (kind, value) = (find(name)?, find(&around)?);
         let members = kernel.members(value).unwrap_or_default();
         let data = members.iter().find(|member| member.kind == kind);
         match (data, kernel.size(value)) {
-            (Some(data), Some(size)) => Ok(Operations { kind, value, size, data: data.offset }),
-            _ => Err(LoadError::Lacks("value of `bpf_struct_ops_tcp_congestion_ops`".into())),
+            (Some(data), Some(size)) => Ok(Operations { name, kind, value, size, data: data.offset }),
+            _ => Err(LoadError::Lacks(format!("value of `{around}`"))),
         }
     }
 
     /// The index of a member, and its place in the value \[bytes\].
-    fn member(&self, kernel: &Btf<'_>, name: &str) -> Result<(usize, usize), LoadError> {
+    pub(crate) fn member(&self, kernel: &Btf<'_>, name: &str) -> Result<(usize, usize), LoadError> {
         let members = kernel.members(self.kind).unwrap_or_default();
         let index = members.iter().position(|member| member.name == name);
         index
             .map(|index| (index, self.data + members[index].offset))
             .filter(|(_, offset)| offset + 16 <= self.size)
-            .ok_or_else(|| LoadError::Lacks(format!("member `{name}` of `tcp_congestion_ops`")))
+            .ok_or_else(|| LoadError::Lacks(format!("member `{name}` of `{}`", self.name)))
+    }
+
+    /// The place of the program for the member with this index.
+    pub(crate) fn target(&self, index: usize) -> Target {
+        Target { kind: sys::BPF_PROG_TYPE_STRUCT_OPS, expected_attach_type: index as u32, attach_btf_id: self.kind }
     }
 }
+
+/// Begin of the name of the struct around a struct of operations that can be written in BPF.
+pub(crate) const AROUND: &str = "bpf_struct_ops_";
 
 /// The kind of a program, and the place where it is meant to run.
 pub(crate) struct Target {
@@ -242,21 +245,54 @@ pub(crate) struct Target {
     pub(crate) attach_btf_id: u32,
 }
 
-fn load_program(
-    kernel: &Btf<'_>,
-    operations: &Operations,
-    object: &Object<'_>,
-    program: &Program<'_>,
-    index: usize,
-    btf: BorrowedFd<'_>,
-) -> Result<OwnedFd, LoadError> {
-    let instructions = resolve(program, Some(kernel), |_| None)?;
-    let target = Target {
-        kind: sys::BPF_PROG_TYPE_STRUCT_OPS,
-        expected_attach_type: index as u32,
-        attach_btf_id: operations.kind,
-    };
-    verify(object, program, &instructions, &target, btf)
+/// A struct of operations that is to be registered.
+pub(crate) struct Registration<'a> {
+    pub(crate) kernel: &'a Btf<'a>,
+    pub(crate) operations: &'a Operations,
+    pub(crate) object: &'a Object<'a>,
+    /// Types of the object.
+    pub(crate) btf: BorrowedFd<'a>,
+    /// Name in the kernel.
+    pub(crate) name: &'static str,
+    pub(crate) flags: Option<u32>,
+}
+
+impl Registration<'_> {
+    /// Loads the programs, whose instructions `resolved` returns, and registers the struct for as long as the returned
+    /// link is open.
+    pub(crate) fn make(
+        &self,
+        resolved: impl Fn(&Program<'_>) -> Result<Vec<u8>, LoadError>,
+    ) -> Result<OwnedFd, LoadError> {
+        let Registration { kernel, operations, object, btf, name, .. } = *self;
+        let mut value = vec![0; operations.size];
+        let mut programs = Vec::new();
+        for program in &object.programs {
+            let (index, offset) = operations.member(kernel, program.name)?;
+            let fd = verify(object, program, &resolved(program)?, &operations.target(index), btf)?;
+            // The kernel reads a pointer's place as the number of a file descriptor.
+            let number = std::os::fd::AsRawFd::as_raw_fd(&fd) as u64;
+            value[offset..offset + 8].copy_from_slice(&number.to_ne_bytes());
+            programs.push(fd);
+        }
+        let (_, at) = operations.member(kernel, "name")?;
+        value[at..at + name.len()].copy_from_slice(name.as_bytes());
+        if let Some(flags) = self.flags {
+            let (_, at) = operations.member(kernel, "flags")?;
+            value[at..at + 4].copy_from_slice(&flags.to_ne_bytes());
+        }
+        let map = sys::create_operations(name, operations.value, operations.size as u32, btf)
+            .map_err(|error| failed("make the struct of operations", error))?;
+        sys::fill_operations(map.as_fd(), &value).map_err(|error| match error.raw_os_error() {
+            // Schedulers are compared by name here, congestion controls when they are linked.
+            Some(libc::EEXIST) => LoadError::Taken(name),
+            _ => failed("fill in the struct of operations", error),
+        })?;
+        sys::link_operations(map.as_fd()).map_err(|error| match error.raw_os_error() {
+            Some(libc::EEXIST) => LoadError::Taken(name),
+            _ => failed(&format!("register `{name}`"), error),
+        })
+    }
 }
 
 /// The instructions of a program, with the numbers of the maps and of the functions of the kernel that it refers to.
@@ -265,15 +301,33 @@ pub(crate) fn resolve(
     kernel: Option<&Btf<'_>>,
     map: impl Fn(&str) -> Option<i32>,
 ) -> Result<Vec<u8>, LoadError> {
+    resolve_by(program, |name| {
+        map(name).map(Referent::Map).or_else(|| {
+            let number = kernel.and_then(|kernel| kernel.find(Kind::Function, name));
+            number.map(Referent::Function)
+        })
+    })
+}
+
+/// Target of a reference by name.
+pub(crate) enum Referent {
+    /// A map, by its file descriptor.
+    Map(i32),
+    /// A function of the kernel, by its number in the kernel's BTF.
+    Function(u32),
+    /// A helper for BPF programs, by its number.
+    Helper(i32),
+}
+
+/// The instructions of a program, with what `find` returns for the names that it refers to.
+pub(crate) fn resolve_by(program: &Program<'_>, find: impl Fn(&str) -> Option<Referent>) -> Result<Vec<u8>, LoadError> {
     let mut instructions = program.instructions.clone();
     for (at, name) in &program.references {
-        let (kind, number) = match map(name) {
-            Some(number) => (BPF_PSEUDO_MAP_FD, number),
-            None => {
-                let number = kernel.and_then(|kernel| kernel.find(Kind::Function, name));
-                let number = number.ok_or_else(|| LoadError::Lacks(format!("function `{name}` for BPF programs")))?;
-                (BPF_PSEUDO_KFUNC_CALL, number as i32)
-            }
+        let (kind, number) = match find(name) {
+            Some(Referent::Map(number)) => (BPF_PSEUDO_MAP_FD, number),
+            Some(Referent::Function(number)) => (BPF_PSEUDO_KFUNC_CALL, number as i32),
+            Some(Referent::Helper(number)) => (0, number),
+            None => return Err(LoadError::Lacks(format!("function `{name}` for BPF programs"))),
         };
         let instruction = instructions.get_mut(*at..*at + 8);
         let instruction = instruction.ok_or_else(|| LoadError::Lacks(format!("instruction at {at}")))?;

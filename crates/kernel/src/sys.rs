@@ -146,6 +146,20 @@ pub(crate) fn create_operations(name: &str, value_type: u32, size: u32, btf: Bor
         .open(BPF_MAP_CREATE)
 }
 
+/// Makes a map with a value of `size` bytes for each socket. `key` and `value` are types of `btf`.
+pub(crate) fn create_storage(name: &str, btf: BorrowedFd<'_>, key: u32, value: u32, size: u32) -> io::Result<OwnedFd> {
+    Attributes::new()
+        .number(0, BPF_MAP_TYPE_SK_STORAGE)
+        .number(4, 4)
+        .number(8, size)
+        .number(16, BPF_F_NO_PREALLOC)
+        .name(28, name)
+        .fd(48, btf)
+        .number(52, key)
+        .number(56, value)
+        .open(BPF_MAP_CREATE)
+}
+
 /// Writes the struct of operations into its map. `value` must have the size that the map was made with.
 pub(crate) fn fill_operations(map: BorrowedFd<'_>, value: &[u8]) -> io::Result<()> {
     update(map, &0u32.to_ne_bytes(), value)
@@ -290,6 +304,7 @@ const BPF_LINK_CREATE: u32 = 28;
 /// `enum bpf_map_type`, `enum bpf_attach_type`, flags of maps, `enum bpf_prog_type`.
 pub(crate) const BPF_MAP_TYPE_ARRAY: u32 = 2;
 pub(crate) const BPF_MAP_TYPE_LRU_HASH: u32 = 9;
+const BPF_MAP_TYPE_SK_STORAGE: u32 = 24;
 const BPF_MAP_TYPE_STRUCT_OPS: u32 = 26;
 pub(crate) const BPF_CGROUP_SOCK_OPS: u32 = 3;
 pub(crate) const BPF_TCX_INGRESS: u32 = 46;
@@ -297,6 +312,7 @@ pub(crate) const BPF_TCX_EGRESS: u32 = 47;
 const BPF_MAP_TYPE_RINGBUF: u32 = 27;
 pub(crate) const BPF_TRACE_RAW_TP: u32 = 23;
 const BPF_STRUCT_OPS: u32 = 44;
+const BPF_F_NO_PREALLOC: u32 = 1;
 const BPF_F_LINK: u32 = 1 << 13;
 pub(crate) const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
 pub(crate) const BPF_PROG_TYPE_SOCK_OPS: u32 = 13;

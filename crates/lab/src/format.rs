@@ -99,7 +99,7 @@ pub static CALIBRATION: Format =
     format("calibration", 1, "`calibrate --json` and `--output`", "simulator, engine and kernel side by side");
 /// Abilities of the running kernel.
 pub static KERNEL_FEATURES: Format =
-    format("kernel-features", 1, "`kernel list --json`", "what the kernel can do, and congestion controls for it");
+    format("kernel-features", 1, "`kernel list --json`", "what the kernel can do, and policies for it");
 /// Congestion controls in the running kernel.
 pub static KERNEL_STATUS: Format =
     format("kernel-status", 1, "`kernel status --json`", "congestion controls of ours in the kernel");

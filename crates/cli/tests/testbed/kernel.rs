@@ -91,6 +91,31 @@ fn the_kernel_takes_the_registration_of_a_killed_command_back() {
     until("ab_veno is gone", || !registered("ab_veno"));
 }
 
+/// No released kernel takes schedulers from BPF; one that does is left alone.
+#[test]
+fn a_scheduler_waits_for_a_kernel_that_takes_it() {
+    let output = Command::new(ANABRANCH).args(["kernel", "list"]).output().unwrap();
+    let listed = String::from_utf8(output.stdout).unwrap();
+    let blest = listed.lines().find(|line| line.trim_start().starts_with("blest ")).unwrap();
+    if !blest.contains(" waiting ") {
+        assert!(blest.contains(" loadable ") || blest.contains(" registered "), "{blest}");
+        assert!(listed.contains("  mptcp-schedulers  yes"), "{listed}");
+        eprintln!("SKIPPED: this kernel takes schedulers from BPF");
+        return;
+    }
+    assert!(listed.contains("  mptcp-schedulers  no"), "{listed}");
+    let output = Command::new(ANABRANCH).args(["kernel", "load", "--scheduler", "blest"]).output().unwrap();
+    // Lines are wrapped for a terminal.
+    let said = stderr(&output).split(['\n', ' ', '│']).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    assert!(!output.status.success());
+    assert!(said.contains("this kernel takes no MPTCP schedulers from BPF: its BTF has no"), "{said}");
+    assert!(said.contains("struct `bpf_struct_ops_mptcp_sched_ops`"), "{said}");
+    let output = Command::new(ANABRANCH).args(["kernel", "load", "--scheduler", "blst"]).output().unwrap();
+    assert!(stderr(&output).contains("did you mean `blest`?"), "{}", stderr(&output));
+    let schedulers = fs::read_to_string("/proc/sys/net/mptcp/available_schedulers").unwrap_or_default();
+    assert!(!schedulers.contains("ab_"), "{schedulers}");
+}
+
 /// Runs a script where bpffs is its own.
 fn with_own_pins(script: &str) -> Output {
     let script = format!("mount -t bpf bpf /sys/fs/bpf || exit 99\n{script}");
