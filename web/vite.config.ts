@@ -49,6 +49,8 @@ function single(wasm: string): Plugin {
       const scripts = DRAWING.map((name) => ({ type: "", code: safe(`\n${readFileSync(resolve(report, name), "utf8")}\n`) }));
       scripts.push({ type: ' type="module"', code: safe(`\n${text(main)}\n`) });
       const hashes = scripts.map(({ code }) => `'sha256-${createHash("sha256").update(code).digest("base64")}'`);
+      // A scheduler that the reader writes needs nothing more: it becomes a part of the worker's Blob (src/engine.ts).
+      // The worker has this policy too: the script reaches no network, and `eval` and `Function` do not work there.
       const policy = [
         "default-src 'none'", `script-src 'wasm-unsafe-eval' ${hashes.join(" ")}`, "worker-src blob:", "style-src 'unsafe-inline'",
         "img-src data: blob:", "base-uri 'none'", "form-action 'none'",

@@ -14,14 +14,18 @@ export class Editor {
   private chosen = 0;
   private wrong: number | undefined;
 
-  constructor(private readonly schema: Schema, private readonly changed: () => void) {
+  private readonly schema: Schema | undefined;
+
+  /// `schema`: of what may stand in the text, if it is a scenario.
+  constructor(label: string, private readonly changed: () => void, { schema, rows = 22 }: { schema?: Schema; rows?: number }) {
+    this.schema = schema;
     const [area, list, error] = [unique("scenario"), unique("completions"), unique("mistake")];
     this.gutter = h("div", { className: "gutter", "aria-hidden": "true" });
     this.list = h("ul", { id: list, className: "completions", role: "listbox", "aria-label": "Completions", hidden: true });
     this.error = h("div", { id: error, className: "mistake", role: "status" });
     this.area = h("textarea", {
-      id: area, rows: 22, spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off", "aria-describedby": error,
-      "aria-autocomplete": "list", "aria-controls": list,
+      id: area, rows, spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off", "aria-describedby": error,
+      "aria-autocomplete": schema ? "list" : undefined, "aria-controls": schema ? list : undefined,
       oninput: () => { this.number(); this.offer(false); this.changed(); },
       onscroll: () => { this.gutter.scrollTop = this.area.scrollTop; this.close(); },
       onkeydown: (event: KeyboardEvent) => this.key(event),
@@ -29,8 +33,8 @@ export class Editor {
       onclick: () => this.close(),
     });
     this.element = h("div", { className: "editor" },
-      h("label", { for: area }, "Scenario"),
-      h("span", { className: "quiet hint" }, "Ctrl and space: what may stand here"),
+      h("label", { for: area }, label),
+      schema ? h("span", { className: "quiet hint" }, "Ctrl and space: what may stand here") : null,
       h("div", { className: "text" }, this.gutter, this.area, this.list),
       this.error);
   }
@@ -74,6 +78,7 @@ export class Editor {
   }
 
   private offer(asked: boolean): void {
+    if (!this.schema) return;
     const caret = this.area.selectionStart;
     this.found = complete(this.schema, this.text, caret);
     // Unasked, only behind a word that has begun.

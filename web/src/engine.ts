@@ -13,6 +13,40 @@ export class Problem extends Error {
 /// The reader ended it.
 export class Cancelled extends Error {}
 
+/// Where the reader's own scheduler is said to be.
+const OWN = "the scheduler `own`";
+const HELP = "the language is JavaScript: see the examples";
+const blob = (parts: string[]) => URL.createObjectURL(new Blob(parts, { type: "text/javascript" }));
+/// Scripts that were read, with what came of it.
+const parses = new Map<string, Promise<void>>();
+
+/// Reads a script as the browser does, and runs nothing of it. It must be whole by itself: then it cannot end the
+/// function that it is put into.
+export function parsed(script: string): Promise<void> {
+  const known = parses.get(script);
+  if (known) return known;
+  const begun = new Promise<void>((done, failed) => {
+    const url = blob([`"use strict"; throw "parsed";\n${script}\n`]);
+    const reader = new Worker(url);
+    reader.addEventListener("error", (event) => {
+      event.preventDefault();
+      reader.terminate();
+      URL.revokeObjectURL(url);
+      if (event.lineno === 1) return done();
+      const problem = (event.message || "SyntaxError: it cannot be read").replace(/^Uncaught /, "");
+      failed(new Problem({ problem, help: HELP, ...(event.lineno ? { text: OWN, line: event.lineno - 1, column: event.colno } : {}) }));
+    });
+  });
+  if (parses.size > 50) parses.clear();
+  parses.set(script, begun);
+  return begun;
+}
+
+/// The script as a function, which the worker calls for each connection. It begins on the second line.
+const wrapped = (script: string) => `self.ownScript = function (send, repeat, wait) {"use strict";\n${script}\n;return {
+  decide: typeof decide === "undefined" ? undefined : decide, observe: typeof observe === "undefined" ? undefined : observe,
+  repeats: typeof repeats === "undefined" ? undefined : repeats };};\n`;
+
 interface Waiting { done(answer: string): void; failed(error: Error): void; progress?: Progress }
 export type Progress = (made: number, all: number) => void;
 
@@ -30,15 +64,23 @@ function compile(): Promise<WebAssembly.Module> {
   return compiled;
 }
 
+const lines = (script: string) => script.split("\n").length;
+
 export class Engine {
   private worker: Promise<Worker> | undefined;
   private readonly waiting = new Map<number, Waiting>();
   private last = 0;
+  private script: string | undefined;
+
+  /// `names`: knows the reader's own scheduler by its name, and runs nothing.
+  constructor(private readonly names = false) {}
 
   private start(): Promise<Worker> {
+    const script = this.script;
     return compile().then((module) => {
-      worker ??= URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
-      const made = new Worker(worker);
+      worker ??= blob([code]);
+      // No `eval`, and no exception from the page's policy: the script is a part of the worker's own file.
+      const made = new Worker(script === undefined ? worker : blob([wrapped(script), code]));
       made.addEventListener("message", (event: MessageEvent<{ id: number; answer?: string; made?: number; all?: number }>) => {
         const { id, answer, made: runs, all } = event.data;
         const waiting = this.waiting.get(id);
@@ -46,13 +88,25 @@ export class Engine {
         this.waiting.delete(id);
         waiting?.done(answer);
       });
-      made.addEventListener("error", (event) => this.end(new Problem({ problem: `the worker stopped: ${event.message}` })));
-      made.postMessage({ module });
+      made.addEventListener("error", (event) => {
+        event.preventDefault();
+        const at = event.lineno - 1;
+        const own = script !== undefined && at >= 1 && at <= lines(script);
+        this.end(new Problem(own
+          ? { problem: event.message.replace(/^Uncaught /, ""), help: HELP, text: OWN, line: at, column: event.colno }
+          : { problem: `the worker stopped: ${event.message}` }));
+      });
+      made.postMessage({ module, own: script === undefined ? (this.names ? "named" : undefined) : { lines: lines(script) } });
       return made;
     });
   }
 
-  async ask<T>(request: object, { files = [], progress }: { files?: ArrayBuffer[]; progress?: Progress | undefined } = {}): Promise<T> {
+  /// `script`: the reader's own scheduler, if the request is to run it.
+  async ask<T>(request: object, { files = [], progress, script }: { files?: ArrayBuffer[]; progress?: Progress | undefined; script?: string | undefined } = {}): Promise<T> {
+    if (script !== undefined) await parsed(script);
+    // A script has a worker of its own: what it changes there is gone with it.
+    if (script !== this.script) this.cancel();
+    this.script = script;
     this.worker ??= this.start();
     const running = await this.worker;
     const id = ++this.last;
@@ -84,5 +138,5 @@ export class Engine {
 }
 
 /// One for what is quick, such as checking a text while it is typed, and one for runs.
-export const quick = new Engine();
+export const quick = new Engine(true);
 export const runs = new Engine();

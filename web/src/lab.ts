@@ -3,13 +3,13 @@
 import { copy, facts, figures, results, table } from "./charts";
 import { announce, h, unique } from "./dom";
 import { Editor } from "./editor";
-import { Problem, quick, runs } from "./engine";
+import { Problem, type Progress, quick, runs } from "./engine";
 import { type Lab, write } from "./link";
 import { player } from "./player";
 import { Task } from "./task";
 import type { About, Checked, RunShown, Shown, Source, WhyAnswer } from "./types";
 import { whyScenario } from "./why";
-
+import { OWN, Written } from "./written";
 
 /// Most schedulers are like one of these; all of them are a click away.
 const USUAL = ["round-robin", "min-rtt", "blest", "ecf", "late", "redundant", "anabranch"];
@@ -17,6 +17,7 @@ const USUAL = ["round-robin", "min-rtt", "blest", "ecf", "late", "redundant", "a
 export class Laboratory {
   readonly element: HTMLElement;
   private readonly editor: Editor;
+  private readonly written: Written;
   private readonly task = new Task();
   private readonly choice = h("select", { id: unique("shipped"), onchange: () => this.take({ name: this.choice.value }) });
   private readonly seed = h("input", { id: unique("seed"), type: "number", min: "0", step: "1", value: "1" });
@@ -27,7 +28,8 @@ export class Laboratory {
   private typed = 0;
 
   constructor(private readonly about: About) {
-    this.editor = new Editor(about.schema, () => this.changed());
+    this.editor = new Editor("Scenario", () => this.changed(), { schema: about.schema });
+    this.written = new Written(about);
     this.choice.append(...about.scenarios.map(({ name }) => h("option", { value: name }, name)), h("option", { value: "", hidden: true }, "your own"));
     this.boxes = about.schedulers.filter(({ name }) => name !== "single").map(({ name }) => {
       const box = h("input", { type: "checkbox", value: name, onchange: () => this.counted() });
@@ -65,6 +67,7 @@ export class Laboratory {
             h("button", { type: "button", onclick: () => void this.share() }, "Copy link"),
             h("button", { type: "button", onclick: () => this.save() }, "Save file"),
             h("label", { className: "button", for: file.id }, "Open file"), file))),
+      this.written.element,
       this.task.place);
     this.counted();
   }
@@ -79,9 +82,16 @@ export class Laboratory {
     if (lab.seed !== undefined) this.seed.value = String(lab.seed);
     if (lab.repeat !== undefined) this.repeat.value = String(lab.repeat);
     if (lab.schedulers) for (const box of this.boxes) box.checked = lab.schedulers.includes(box.value);
+    if (lab.own !== undefined) this.written.take(lab.own, true);
     this.counted();
     this.changed();
-    if (lab.task) void this.start(lab.task);
+    // Nobody's program runs because a link was opened.
+    if (lab.task && !(this.written.foreign && this.uses(lab.task))) void this.start(lab.task);
+  }
+
+  /// True if the task runs the scheduler that is written here.
+  private uses(task: string): boolean {
+    return /(["'])own\1/.test(this.editor.text) || (task === "compare" && this.boxes.some((box) => box.checked && box.value === OWN));
   }
 
   private get source(): Source { return { name: this.name, text: this.editor.text, sets: [] }; }
@@ -121,24 +131,42 @@ export class Laboratory {
   private async start(task: string): Promise<void> {
     const { seed, repeat } = this.numbers();
     const source = this.source;
+    const script = this.uses(task) ? this.written.text : undefined;
+    if (script !== undefined) this.written.allow();
+    const ask = async <T>(request: object, progress: Progress): Promise<T> => {
+      try {
+        const answer = await runs.ask<T>(request, { progress, script });
+        if (script !== undefined) this.written.mistake(null);
+        return answer;
+      } catch (error) {
+        const own = error instanceof Problem && (error.trouble.text ?? error.trouble.problem).includes(`\`${OWN}\``);
+        if (own) this.written.mistake(error.trouble);
+        throw error;
+      }
+    };
+    const slow = script === undefined ? undefined : "no run has ended for five seconds. If the scheduler own does not return, Stop ends it.";
+    const noted = (element: HTMLElement) => {
+      if (script !== undefined) element.append(h("p", { className: "note" }, "The command does not know the scheduler own: it is in this page alone. “Copy link” keeps it."));
+      return element;
+    };
     if (task === "run") {
       return this.task.run("The run", async (progress) => {
-        const shown = await runs.ask<RunShown>({ do: "run", source, seed }, { progress });
-        return this.shownRun(shown);
-      });
+        const shown = await ask<RunShown>({ do: "run", source, seed }, progress);
+        return noted(this.shownRun(shown));
+      }, slow);
     }
     if (task === "compare") {
       const schedulers = this.boxes.filter((box) => box.checked).map((box) => box.value);
       return this.task.run("The comparison", async (progress) => {
         if (schedulers.length === 0) throw new Problem({ problem: "no scheduler is chosen", help: "choose some under “Schedulers to compare”" });
-        return results(await runs.ask<Shown>({ do: "compare", source, schedulers, seed, repeat }, { progress }));
-      });
+        return noted(results(await ask<Shown>({ do: "compare", source, schedulers, seed, repeat }, progress)));
+      }, slow);
     }
     if (task === "why") {
       return this.task.run("Why it took so long", async (progress) => {
-        const { answer } = await runs.ask<{ answer: WhyAnswer }>({ do: "why", source, seed, repeat: Math.min(repeat, 10) }, { progress });
-        return whyScenario(this.about, answer);
-      });
+        const { answer } = await ask<{ answer: WhyAnswer }>({ do: "why", source, seed, repeat: Math.min(repeat, 10) }, progress);
+        return noted(whyScenario(this.about, answer));
+      }, slow);
     }
   }
 
@@ -162,7 +190,7 @@ export class Laboratory {
     const { seed, repeat } = this.numbers();
     const chosen = this.boxes.filter((box) => box.checked).map((box) => box.value);
     const usual = chosen.length === USUAL.length && chosen.every((name) => USUAL.includes(name));
-    const fragment = await write({ name: this.name, seed, repeat, ...(this.own() ? { text: this.editor.text } : {}), ...(usual ? {} : { schedulers: chosen }) });
+    const fragment = await write({ name: this.name, seed, repeat, ...(this.own() ? { text: this.editor.text } : {}), ...(usual ? {} : { schedulers: chosen }), ...(this.uses("compare") ? { own: this.written.text } : {}) });
     history.replaceState(null, "", fragment);
     const done = await copy(location.href);
     announce(done ? "The link is copied" : "The link is in the address bar");

@@ -7,6 +7,8 @@ export interface Lab {
   seed?: number;
   repeat?: number;
   schedulers?: string[];
+  /// The reader's own scheduler. One that comes with a link is somebody else's.
+  own?: string;
   /// Action that begins at once: `run`, `compare` or `why`.
   task?: string;
 }
@@ -18,12 +20,21 @@ async function through(bytes: Uint8Array<ArrayBuffer>, stream: GenericTransformS
   return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream as ReadableWritablePair<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>)).arrayBuffer());
 }
 
+const packed = async (text: string) => coded(await through(new TextEncoder().encode(text) as Uint8Array<ArrayBuffer>, new CompressionStream("deflate-raw")));
+
+async function unpacked(text: string, called: string): Promise<string> {
+  try {
+    return new TextDecoder().decode(await through(decoded(text), new DecompressionStream("deflate-raw")));
+  } catch {
+    throw new Error(`${called} in this link is damaged: copy the link whole`);
+  }
+}
+
 /// The fragment of a laboratory: a text is compressed, so that mail programs leave the link whole.
 export async function write(lab: Lab): Promise<string> {
   const query = new URLSearchParams({ name: lab.name });
-  if (lab.text !== undefined) {
-    query.set("text", coded(await through(new TextEncoder().encode(lab.text) as Uint8Array<ArrayBuffer>, new CompressionStream("deflate-raw"))));
-  }
+  if (lab.text !== undefined) query.set("text", await packed(lab.text));
+  if (lab.own !== undefined) query.set("own", await packed(lab.own));
   if (lab.seed !== undefined) query.set("seed", String(lab.seed));
   if (lab.repeat !== undefined) query.set("repeat", String(lab.repeat));
   if (lab.schedulers?.length) query.set("schedulers", lab.schedulers.join(","));
@@ -35,13 +46,9 @@ export async function read(query: string): Promise<Lab> {
   const found = new URLSearchParams(query);
   const lab: Lab = { name: found.get("name") ?? "wlan-lte" };
   const text = found.get("text");
-  if (text !== null) {
-    try {
-      lab.text = new TextDecoder().decode(await through(decoded(text), new DecompressionStream("deflate-raw")));
-    } catch {
-      throw new Error("the scenario in this link is damaged: copy the link whole");
-    }
-  }
+  if (text !== null) lab.text = await unpacked(text, "the scenario");
+  const own = found.get("own");
+  if (own !== null) lab.own = await unpacked(own, "the scheduler");
   for (const key of ["seed", "repeat"] as const) {
     const value = Number(found.get(key));
     if (found.get(key) && Number.isSafeInteger(value) && value >= 0) lab[key] = value;

@@ -20,7 +20,7 @@ async function start(): Promise<void> {
   const version = document.getElementById("version");
   if (version) version.textContent = `Anabranch ${about.version}`;
   // For the reader's console, and for tests.
-  Object.assign(window, { anabranch: (request: object) => runs.ask(request) });
+  Object.assign(window, { anabranch: (request: object, script?: string) => runs.ask(request, { script }) });
   const laboratory = new Laboratory(about);
   const capture = new CaptureView(about);
   let filled = false;

@@ -15,7 +15,8 @@ export class Task {
   constructor(private readonly heading?: string) {}
 
   /// Does `work` and shows its result. A request that is under way is ended first: its answer is not wanted any more.
-  async run(name: string, work: (progress: Progress) => Promise<HTMLElement>): Promise<void> {
+  /// `slow`: said when no run ends for five seconds.
+  async run(name: string, work: (progress: Progress) => Promise<HTMLElement>, slow?: string): Promise<void> {
     if (runs.busy) runs.cancel();
     this.place.setAttribute("aria-busy", "true");
     this.bar.removeAttribute("value");
@@ -23,8 +24,12 @@ export class Task {
     this.status.hidden = false;
     const begun = performance.now();
     let own = true;
+    const warn = () => setTimeout(() => { if (slow) this.words.textContent = `${name} … ${slow}`; }, 5000);
+    let silent = warn();
     try {
       const shown = await work((made, all) => {
+        clearTimeout(silent);
+        silent = warn();
         this.bar.max = all;
         this.bar.value = made;
         this.words.textContent = `${name}: ${made.toLocaleString("en")} of ${all.toLocaleString("en")} runs`;
@@ -42,6 +47,7 @@ export class Task {
       const trouble: Trouble = error instanceof Problem ? error.trouble : { problem: String(error) };
       this.place.replaceChildren(wrong(trouble));
     } finally {
+      clearTimeout(silent);
       if (own) {
         this.status.hidden = true;
         this.place.removeAttribute("aria-busy");

@@ -12,9 +12,14 @@ export interface Lesson {
   changes: { about: string; key: string; values: string[]; look: string }[];
 }
 
+/// A word of a view or an event, by which a scheduler reads it.
+export interface Word { name: string; about: string; kind: "number" | "maybe" | "flag" | "dsn" | "maybe-dsn" }
+export interface Fields { view: Word[]; subflow: Word[]; event: Word[]; events: string[] }
+
 export interface About {
   version: string; schedulers: Policy[]; scenarios: { name: string; text: string }[]; schema: Schema;
   limits: { name: string; letter: string; meaning: string }[]; lessons: [string, Lesson][];
+  fields: Fields;
 }
 
 export interface Schema {

@@ -1,39 +1,73 @@
 // The simulator in a worker: requests come in as JSON, answers go out as JSON. Ending the worker stops it.
 
+import { Own, Refused, type Script } from "./own";
+import type { Fields } from "./types";
+
 interface Exports {
   memory: WebAssembly.Memory;
   reserve(length: number): number;
   ask(length: number): number;
+  fields(): number;
   length(): number;
   text(): number;
 }
 
+interface Begin {
+  module: WebAssembly.Module;
+  /// Lines of the reader's own scheduler, which stands before this program in its file; or only that there is one.
+  own?: { lines: number } | "named";
+}
 interface Asked { id: number; request: string; files: ArrayBuffer[] }
+
+// A script of the reader's takes them away from the worker (own.ts).
+const { postMessage, performance, WebAssembly: Assembly, TextDecoder: Decoder, TextEncoder: Encoder } = globalThis;
+const post = (message: object) => postMessage.call(globalScope, message);
+const globalScope = globalThis;
+const now = () => performance.now();
 
 let compiled: WebAssembly.Module | undefined;
 let instance: Exports | undefined;
+let own: Begin["own"];
+let script: Script | undefined;
+let scheduler: Own | undefined;
 let current = 0;
 let told = 0;
 
 function progress(made: number, all: number): void {
   // Runs are short: saying each would cost more than they do.
-  const now = performance.now();
-  if (made < all && now - told < 50) return;
-  told = now;
-  postMessage({ id: current, made, all });
+  const at = now();
+  if (made < all && at - told < 50) return;
+  told = at;
+  post({ id: current, made, all });
 }
+
+/// A worker that only knows that there is a scheduler of the reader's runs none.
+function stays(): never {
+  throw new Error("a worker that runs nothing was asked to run");
+}
+const NONE = { own: () => (own ? 1 : 0), begin: stays, decide: stays, more: stays, observe: stays, end: stays };
 
 function started(): Exports {
   if (!compiled) throw new Error("the simulator did not arrive");
-  instance ??= new WebAssembly.Instance(compiled, { anabranch: { progress } }).exports as unknown as Exports;
+  if (instance) return instance;
+  // Imports are called later than they are made: the scheduler needs the memory of the instance.
+  const later = Object.fromEntries(Object.keys(NONE).map((name) => [name, (...given: unknown[]) => {
+    const of = (scheduler?.imports ?? NONE) as Record<string, (...given: unknown[]) => unknown>;
+    return of[name]?.(...given);
+  }]));
+  instance = new Assembly.Instance(compiled, { anabranch: { ...later, progress } as WebAssembly.ModuleImports }).exports as unknown as Exports;
+  if (script && typeof own === "object") {
+    const fields = JSON.parse(text(instance, instance.fields())) as Fields;
+    scheduler = new Own(script, own.lines, fields, instance.memory);
+  }
   return instance;
 }
 
-const text = (it: Exports, length: number) => new TextDecoder().decode(new Uint8Array(it.memory.buffer, it.text(), length));
+const text = (it: Exports, length: number) => new Decoder().decode(new Uint8Array(it.memory.buffer, it.text(), length));
 
 function answer({ request, files }: Asked): string {
   const it = started();
-  const words = new TextEncoder().encode(request);
+  const words = new Encoder().encode(request);
   const all = files.reduce((sum, file) => sum + file.byteLength, words.length);
   const at = it.reserve(all);
   let place = at;
@@ -44,18 +78,23 @@ function answer({ request, files }: Asked): string {
   try {
     return text(it, it.ask(words.length));
   } catch (error) {
-    // A promise of the simulator was broken: its words are there, and the next request begins anew.
+    // The next request begins anew.
     instance = undefined;
+    if (error instanceof Refused) return JSON.stringify({ error: error.trouble });
+    // A promise of the simulator was broken: its words are there.
     const said = text(it, it.length()) || String(error);
     return JSON.stringify({ error: { problem: `the simulator has a bug: ${said}`, help: "please report it, with the scenario and the seed" } });
   }
 }
 
-addEventListener("message", (event: MessageEvent<{ module: WebAssembly.Module } | Asked>) => {
+addEventListener("message", (event: MessageEvent<Begin | Asked>) => {
   if ("module" in event.data) {
-    compiled = event.data.module;
+    ({ module: compiled, own } = event.data);
+    const scope = globalScope as { ownScript?: Script };
+    script = scope.ownScript;
+    delete scope.ownScript;
     return;
   }
   current = event.data.id;
-  postMessage({ id: current, answer: answer(event.data) });
+  post({ id: current, answer: answer(event.data) });
 });

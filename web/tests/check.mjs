@@ -1,6 +1,7 @@
 // Looks at the laboratory in Chromium, from disk: node check.mjs CHROMIUM PAGE FOLDER
 // FOLDER has expected.json (what the native simulator gives) and captures; screenshots go there.
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -22,13 +23,14 @@ check(size <= 1.5e6, `compressed, the page has ${size} bytes: more than 1.5 MB`)
 const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
 const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, reducedMotion: "reduce" });
 
-async function opened(fragment, width = 1200, scheme = "light") {
+/// `blocked`: a script there tries what the page's policy blocks, which the console may say, and which has no response.
+async function opened(fragment, width = 1200, scheme = "light", blocked = false) {
   const it = await context.newPage();
   await it.setViewportSize({ width, height: 900 });
   await it.emulateMedia({ colorScheme: scheme });
-  it.on("console", (said) => { if (["error", "warning"].includes(said.type())) failures.push(`${fragment}: the console says: ${said.text()}`); });
+  it.on("console", (said) => { if (["error", "warning"].includes(said.type()) && !(blocked && /Content Security Policy/.test(said.text()))) failures.push(`${fragment}: the console says: ${said.text()}`); });
   it.on("pageerror", (error) => failures.push(`${fragment}: ${error.stack ?? error}`));
-  it.on("request", (request) => check(request.url().startsWith(url) || /^(blob|data):/.test(request.url()), `${fragment}: asks for ${request.url()}`));
+  it.on(blocked ? "response" : "request", (request) => check(request.url().startsWith(url) || /^(blob|data):/.test(request.url()), `${fragment}: asks for ${request.url()}`));
   await it.goto(url + fragment);
   await it.waitForFunction(() => !document.getElementById("loading"), null, { timeout: 60_000 });
   return it;
@@ -171,6 +173,127 @@ async function drawn(it) {
   await copy.close();
 }
 
+// A scheduler that is written in the page.
+{
+  const it = await opened("#lab?name=wlan-lte&seed=3&repeat=2", 1200, "light", true);
+  await it.waitForSelector(".mistake .fine");
+  const digests = (scheduler, script, seeds = [1, 2, 3], sets = []) => it.evaluate(async ([text, scheduler, script, seeds, more]) => {
+    try {
+      const source = { name: "wlan-lte", text, sets: [`host.scheduler=${scheduler}`, ...more] };
+      return (await window.anabranch({ do: "digests", source, seeds }, script ?? undefined)).events;
+    } catch (error) {
+      return error.trouble ?? { problem: String(error) };
+    }
+  }, [expected.wlan, scheduler, script ?? null, seeds, sets]);
+  await it.locator(".own > summary").click();
+  const area = it.locator(".own textarea");
+  const minRtt = await area.inputValue();
+  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+  const own = await digests("own", minRtt);
+  check(Array.isArray(own) && same(own, await digests("min-rtt")), `min-rtt in JavaScript gives ${JSON.stringify(own)}`);
+  // Otherwise the end is insured by copies already.
+  const bare = ["host.reinjection=none"];
+  const plain = await digests("min-rtt", undefined, [1, 2, 3], bare);
+  for (const example of ["one that waits", "copies"]) {
+    await it.locator(".own select").selectOption(example);
+    const found = await digests("own", await area.inputValue(), [1, 2, 3], bare);
+    check(Array.isArray(found) && !same(found, plain), `${example}: ${JSON.stringify(found)}`);
+  }
+  // Chance is of the seed, and all else is of the script.
+  const chance = "let n = 0;\nfunction observe(now, event) { if (event.kind === 'sent') n++; }\nfunction decide(now, view) {\n  const free = view.subflows.filter((it) => it.has_room);\n  return free[Math.floor((Math.random() + n) * free.length) % free.length] ?? null;\n}";
+  const chances = await digests("own", chance, [1, 1, 2]);
+  check(chances[0] === chances[1] && chances[0] !== chances[2], `seeds 1, 1 and 2 give ${JSON.stringify(chances)}`);
+  check(same(chances, await digests("own", chance, [1, 1, 2])), "a second worker gives another run");
+
+  const decide = (body) => `function decide(now, view) {\n  ${body}\n}`;
+  const place = { text: "the scheduler `own`", line: 2 };
+  for (const [script, problem, where = {}] of [
+    [decide("return view.subflows[0].rtt.min;"), /^the scheduler `own` failed \d+\.\d{6} s into the run: TypeError: .*undefined/, place],
+    [decide("return Date.now() % 2;"), /ReferenceError: `Date` is not here: the first argument of decide is the time/, place],
+    [decide("return fetch('https://example.net/');"), /ReferenceError: `fetch` is not here/, place],
+    [decide("return globalThis.x ?? null;"), /ReferenceError: `globalThis` is not here/, place],
+    [decide("return (function () {}).constructor('return 1')();"), /EvalError/, place],
+    [decide("return send(view.subflows[0], -1);"), /TypeError: send: skip_bytes is -1; accepted: a whole number of bytes/, place],
+    [decide("return repeat(0, 1);"), /TypeError: repeat: from_dsn is 1; accepted: a data sequence number/, place],
+    [decide("return wait(-1);"), /TypeError: wait: until_s is -1; accepted: seconds of the run/, place],
+    [decide("throw 'enough';"), /it threw "enough"$/],
+    [decide("return 'fast';"), /^the scheduler `own` answered "fast" \d+\.\d{6} s into the run, which is no decision$/, { help: /^accepted: a subflow of the view, its id, null to wait/ }],
+    [decide("view.fastest();"), /answered nothing \(undefined\)/],
+    [decide("return 7;"), /answered the subflow 7 .* which is not in the view$/, { help: /^accepted: 0, 1$/ }],
+    [decide("return view;"), /answered .* which is no decision$/],
+    [decide("return decide(now, view);"), /RangeError: Maximum call stack/, { text: place.text }],
+    ["const x = 1;", /^the scheduler `own` has no function `decide`$/],
+    ["const repeats = 3; const decide = () => null;", /`repeats` of the scheduler `own` is 3/],
+    [decide("return (;"), /^SyntaxError/, place],
+    ["} self.postMessage(1); {", /^SyntaxError/],
+  ]) {
+    const found = await digests("own", script);
+    const holds = problem.test(found.problem) && Object.entries(where).every(([key, value]) => (value.test ? value.test(found[key]) : found[key] === value));
+    check(holds, `${script}: ${JSON.stringify(found)}`);
+  }
+  check(same(own, await digests("own", minRtt)), "after a failure the next request is not as before");
+  // What waits for ever ends: the engine overrules it.
+  check(Array.isArray(await digests("own", decide("return wait();"))), "a scheduler that only waits does not end");
+  // What is left of the language that could reach out, the page's policy blocks.
+  let asked = 0;
+  const server = createServer((_, response) => { asked++; response.end(); }).listen(0, "127.0.0.1");
+  await new Promise((listens) => server.once("listening", listens));
+  const imports = decide(`import("http://127.0.0.1:${server.address().port}/x.js").catch(() => 0); return view.fastest_with_room();`);
+  check(Array.isArray(await digests("own", imports)), "an import that the page blocks ends the run");
+  await it.waitForTimeout(500);
+  check(asked === 0, `a script has asked ${asked} times over the network`);
+  server.close();
+
+  // By the reader's hand.
+  const compare = it.getByRole("button", { name: "Compare" });
+  await it.locator(".controls details > summary").click();
+  await it.locator('.schedulers input[value="own"]').check();
+  await area.fill(decide("return slow;"));
+  await compare.click();
+  await it.waitForSelector(".results .warning");
+  check(/^the scheduler `own`, line 2, column \d+: the scheduler `own` failed .* ReferenceError: slow is not defined/.test(await it.locator(".results .warning").textContent()), `a failure is shown as: ${await it.locator(".results").textContent()}`);
+  check(/line 2/.test(await it.locator(".own .mistake").textContent()), "a failure is not shown at its script");
+  await accessible(it, "a failure of a script");
+  await shot(it, "own-failure");
+  await area.fill(decide("while (true);"));
+  await compare.click();
+  await it.waitForFunction(() => /does not return, Stop ends it/.test(document.querySelector(".status").textContent), null, { timeout: 20_000 });
+  await it.getByRole("button", { name: "Stop" }).click();
+  await it.waitForFunction(() => document.querySelector(".status").hidden);
+  await it.locator(".own select").selectOption("min-rtt");
+  await compare.click();
+  await it.waitForSelector(".results .grid tbody tr");
+  await drawn(it);
+  check((await it.locator(".results .grid").first().locator("td").allTextContents()).some((cell) => cell.trim() === "own"), "the ranking lacks the scheduler of the page");
+  await accessible(it, "a scheduler of the page");
+  await shot(it, "own");
+  await it.getByRole("button", { name: "Copy link" }).click();
+  await it.waitForFunction(() => location.hash.includes("own="));
+  const link = await it.evaluate(() => location.hash);
+  await it.close();
+
+  // From a link, it is somebody else's: it waits for the reader.
+  const copy = await opened(`${link}&do=compare`);
+  await copy.waitForSelector(".mistake .fine");
+  check(await copy.locator(".own .warning").isVisible(), "a script from a link is not told to be somebody else's");
+  check(await copy.locator(".own textarea").inputValue() === minRtt, "a link does not bring the script");
+  await copy.waitForTimeout(1000);
+  check(await copy.locator(".results").evaluate((it) => it.childElementCount) === 0 && await copy.locator(".status").isHidden(), "a script from a link runs by itself");
+  await accessible(copy, "a script from a link");
+  await shot(copy, "own-link");
+  await copy.getByRole("button", { name: "Compare" }).click();
+  await copy.waitForSelector(".results .grid tbody tr");
+  check(await copy.locator(".own .warning").isHidden(), "the notice stays");
+  // In the middle of a run.
+  await copy.getByRole("button", { name: "Run once" }).click();
+  await copy.waitForSelector(".player");
+  await copy.locator(".player select").last().selectOption("own");
+  await copy.getByRole("button", { name: "Run again" }).click();
+  await copy.waitForFunction(() => /"own"/.test(document.querySelector(".editor textarea").value) && document.querySelector(".status").hidden);
+  check(await copy.locator(".digest").count() === 1, `a change to own: ${await copy.locator(".results").textContent()}`);
+  await copy.close();
+}
+
 // A capture.
 {
   const it = await opened("#capture");
@@ -187,7 +310,7 @@ async function drawn(it) {
 
 // A telephone, and darkness.
 for (const [width, scheme] of [[360, "light"], [1200, "dark"], [360, "dark"]]) {
-  for (const fragment of ["", "#lesson/small-buffer", "#lab?name=wlan-lte&seed=1&do=run", "#lab?name=wlan-lte&seed=1&repeat=3&do=compare", "#lab?name=wlan-lte&repeat=2&do=why", "#capture"]) {
+  for (const fragment of ["", "#lesson/small-buffer", "#lab?name=wlan-lte&seed=1&do=run", "#lab?name=wlan-lte&seed=1&repeat=3&do=compare", "#lab?name=wlan-lte&repeat=2&do=why", "#capture", "#lab?name=wlan-lte&own=S87PKy5RSElNzkxJVbBV0MjLL9dRKMtMLddUsLUDM_TSEotLUotL4sszSzLii_LzczU0rbkA"]) {
     const it = await opened(fragment, width, scheme);
     if (/lesson|do=/.test(fragment)) await done(it);
     await drawn(it);

@@ -12,10 +12,12 @@
 mod abi;
 mod lesson;
 mod movie;
+mod own;
 mod request;
 mod results;
 mod scenario;
 mod why;
 
 pub use lesson::{Claim, LESSONS, Lesson, Shown, System, lessons};
+pub use own::{Abilities, Answer, NAME, Script, catalogue};
 pub use request::{Progress, Request, answer};

@@ -125,6 +125,7 @@ fn about(catalogue: &Arc<Catalogue>) -> Result<Value, Trouble> {
         "schema": schema,
         "limits": limits,
         "lessons": lesson::lessons()?,
+        "fields": crate::own::fields(),
     }))
 }
 
