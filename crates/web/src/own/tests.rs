@@ -111,8 +111,10 @@ fn a_failure_names_the_scheduler_and_the_time() {
 /// Each connection has an instance of its own, whose chances the seed of the run decides, and which is forgotten.
 #[test]
 fn instances_begin_with_the_seed_and_end() {
+    /// Connections, each with its seed when it begins and without when it ends.
+    type Log = Vec<(u32, Option<u64>)>;
     #[derive(Clone, Default)]
-    struct Logged(Arc<Mutex<Vec<(u32, Option<u64>)>>>);
+    struct Logged(Arc<Mutex<Log>>);
     impl Script for Logged {
         fn begin(&self, connection: u32, seed: u64) {
             self.0.lock().unwrap().push((connection, Some(seed)));
