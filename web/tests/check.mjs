@@ -89,8 +89,8 @@ async function drawn(it) {
 // The laboratory, with the keyboard where a reader would use it.
 {
   const it = await opened("#lab?name=wlan-lte&seed=3");
-  await it.waitForSelector(".mistake .fine");
-  const area = it.locator(".editor textarea");
+  await it.waitForSelector(".bench .mistake .fine");
+  const area = it.locator(".bench .editor textarea");
   await area.focus();
   await it.keyboard.press("Control+Home");
   await it.keyboard.type("[host]\nsched");
@@ -100,13 +100,13 @@ async function drawn(it) {
   const values = await it.locator(".completions li").allTextContents();
   check(values.some((text) => text.startsWith('"late"')), `values of scheduler: ${values.slice(0, 5)}`);
   await it.keyboard.press("Escape");
-  await it.waitForFunction(() => document.querySelector(".mistake b"));
-  check(/line 2/.test(await it.locator(".mistake").textContent()), `a mistake without its line: ${await it.locator(".mistake").textContent()}`);
+  await it.waitForFunction(() => document.querySelector(".bench .mistake b"));
+  check(/line 2/.test(await it.locator(".bench .mistake").textContent()), `a mistake without its line: ${await it.locator(".bench .mistake").textContent()}`);
   await accessible(it, "a mistake");
   await shot(it, "mistake");
 
   await it.locator("select").first().selectOption("wlan-lte");
-  await it.waitForSelector(".mistake .fine");
+  await it.waitForSelector(".bench .mistake .fine");
   await it.getByRole("button", { name: "Run once" }).click();
   await done(it);
   await drawn(it);
@@ -137,8 +137,8 @@ async function drawn(it) {
   await it.close();
 
   const copy = await opened(link);
-  await copy.waitForSelector(".mistake .fine");
-  check(await copy.locator(".editor textarea").inputValue() === text, "a link does not bring the scenario");
+  await copy.waitForSelector(".bench .mistake .fine");
+  check(await copy.locator(".bench .editor textarea").inputValue() === text, "a link does not bring the scenario");
   check(await copy.locator("input[type=number]").first().inputValue() === "3", "a link does not bring the seed");
   // A long comparison can be ended, and the next one works.
   await copy.locator("input[type=number]").nth(1).fill("1000");
@@ -176,7 +176,7 @@ async function drawn(it) {
 // A scheduler that is written in the page.
 {
   const it = await opened("#lab?name=wlan-lte&seed=3&repeat=2", 1200, "light", true);
-  await it.waitForSelector(".mistake .fine");
+  await it.waitForSelector(".bench .mistake .fine");
   const digests = (scheduler, script, seeds = [1, 2, 3], sets = []) => it.evaluate(async ([text, scheduler, script, seeds, more]) => {
     try {
       const source = { name: "wlan-lte", text, sets: [`host.scheduler=${scheduler}`, ...more] };
@@ -274,7 +274,7 @@ async function drawn(it) {
 
   // From a link, it is somebody else's: it waits for the reader.
   const copy = await opened(`${link}&do=compare`);
-  await copy.waitForSelector(".mistake .fine");
+  await copy.waitForSelector(".bench .mistake .fine");
   check(await copy.locator(".own .warning").isVisible(), "a script from a link is not told to be somebody else's");
   check(await copy.locator(".own textarea").inputValue() === minRtt, "a link does not bring the script");
   await copy.waitForTimeout(1000);
@@ -289,7 +289,7 @@ async function drawn(it) {
   await copy.waitForSelector(".player");
   await copy.locator(".player select").last().selectOption("own");
   await copy.getByRole("button", { name: "Run again" }).click();
-  await copy.waitForFunction(() => /"own"/.test(document.querySelector(".editor textarea").value) && document.querySelector(".status").hidden);
+  await copy.waitForFunction(() => /"own"/.test(document.querySelector(".bench .editor textarea").value) && document.querySelector(".status").hidden);
   check(await copy.locator(".digest").count() === 1, `a change to own: ${await copy.locator(".results").textContent()}`);
   await copy.close();
 }
