@@ -133,7 +133,7 @@ def test_decisions_are_a_table_of_what_the_scheduler_answered() -> None:
 def test_charts_are_vega_lite_and_those_of_the_page(tmp_path: Path) -> None:
     altair = pytest.importorskip("altair")
     comparison = ab.compare("lossy", ["min-rtt", "late"], repeat=3)
-    assert list(comparison.figures) == ["ranking", "differences", "shares", "blocked"]
+    assert list(comparison.figures) == ["ranking", "ranking-distribution", "differences", "shares", "blocked"]
     run = ab.scenario("lossy").run(seed=1)
     sweep = ab.sweep({"scenario": "lossy", "schedulers": ["min-rtt", "late"], "repeat": {"count": 2}})
     study = ab.study("late/fig10", quick=True, repeat=2)
@@ -147,7 +147,7 @@ def test_charts_are_vega_lite_and_those_of_the_page(tmp_path: Path) -> None:
     assert first == comparison.chart("ranking") != comparison.chart("ranking", theme="dark")
     assert comparison.chart(width=300) != first != comparison.chart("shares")
     for wrong, said in [
-        ({"figure": "rankin"}, "no figure called 'rankin'; accepted: 'ranking', 'differences'"),
+        ({"figure": "rankin"}, "no figure called 'rankin'; accepted: 'ranking', 'ranking-distribution'"),
         ({"theme": "blue"}, "accepted: 'light' or 'dark'"),
         ({"width": 7}, "accepted: 100 to 10000 pixels"),
     ]:
