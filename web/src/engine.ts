@@ -13,7 +13,7 @@ export class Problem extends Error {
 /// The reader ended it.
 export class Cancelled extends Error {}
 
-/// Where the reader's own scheduler is said to be.
+/// Name by which errors call the text of the reader's own scheduler.
 const OWN = "the scheduler `own`";
 const HELP = "the language is JavaScript: see the examples";
 const blob = (parts: string[]) => URL.createObjectURL(new Blob(parts, { type: "text/javascript" }));

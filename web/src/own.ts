@@ -178,7 +178,7 @@ function wait(until?: unknown): Decision {
   throw new TypeError(`wait: until_s is ${shown(until)}; accepted: seconds of the run, such as now + 0.01`);
 }
 
-/// Where in the script an error is: its first line is the second of its file.
+/// Line and column of the script that an error names; the first line of the script is the second of its file.
 function place(error: unknown, lines: number): { line?: number; column?: number } {
   if (!(error instanceof Error) || typeof error.stack !== "string") return {};
   for (const frame of error.stack.split("\n")) {
@@ -206,7 +206,7 @@ export class Own {
     reduce();
   }
 
-  /// What the simulator calls; `anabranch_web::abi` says what each is.
+  /// Functions that the simulator calls; `anabranch_web::abi` describes each.
   readonly imports = {
     own: () => (this.declared ??= this.declare()),
     begin: (connection: number, seed: bigint) => {
