@@ -86,13 +86,9 @@ impl SendBuffer {
         self.pieces.get(index)
     }
 
-    /// Adds the first `taken` bytes of `data` at the end, of which a payload holds at most 4 GiB.
+    /// Adds the first `taken` bytes of `data` at the end, at most [`Payload::LONGEST`].
     pub(crate) fn push(&mut self, data: &Bytes, taken: usize) {
         let taken = taken.min(data.len());
-        if let Some(beyond) = taken.checked_sub(LONGEST).filter(|beyond| *beyond > 0) {
-            self.push(data, LONGEST);
-            return self.push(&data.slice(LONGEST..), beyond);
-        }
         if taken == 0 {
             return;
         }
@@ -158,9 +154,6 @@ impl SendBuffer {
         self.pieces.partition_point(|piece| piece.start <= offset) - 1
     }
 }
-
-/// Bytes in a piece at most: what a [`Payload`] can count.
-const LONGEST: usize = u32::MAX as usize;
 
 #[cfg(test)]
 mod tests {

@@ -99,7 +99,7 @@ INLINE int read(struct __sk_buff *skb, struct packet *p)
 	return 1;
 }
 
-/* What the options have of MPTCP: nothing, DSS that only acknowledges, or anything else. */
+/* MPTCP in the options: nothing, DSS that only acknowledges, or anything else. */
 enum mptcp { NONE, ACKNOWLEDGES, MESSAGE };
 
 /* Without branches, both of which the verifier would follow at each option. */
@@ -233,7 +233,7 @@ INLINE int keeps(struct flow *flow)
 	return 1;
 }
 
-/* Whether ACKs of this subflow may move. */
+/* Returns nonzero if ACKs of this subflow may move. */
 INLINE int is_open(const struct flow *flow, const struct ports *ports, u64 time)
 {
 	u64 *until = map_lookup(&agreements, ports);

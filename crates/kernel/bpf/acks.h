@@ -29,7 +29,7 @@ static long (*const redirect_neighbour)(u32 ifindex, void *, u32 length, u64 fla
 #define OF_IPV6 0x80
 #define TO_INGRESS 1
 
-/* What a program answers: the next one is asked; the packet is dropped. */
+/* Answers of a program: the next one is asked; the packet is dropped. */
 #define PASS (-1)
 #define DROP 2
 

@@ -22,7 +22,7 @@ INLINE void correct(const struct moment *m, struct memory *s, const struct path 
 	s->since = m->now;
 }
 
-/* What the fast subflow sends during one round trip of the slow one [bytes]. */
+/* Data that the fast subflow sends during one round trip of the slow one [bytes]. */
 INLINE number sent_meanwhile(const struct path *fast, const struct path *slow)
 {
 	number once = real(fast->srtt, 0), more = real(slow->srtt - fast->srtt, 0);

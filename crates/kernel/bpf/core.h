@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What all programs need: sections, helpers, and casts and fields of bits for those that read the kernel's structs. */
+/* Needs of all programs: sections, helpers, and casts and fields of bits for those that read the kernel's structs. */
 #ifndef AB_CORE_H
 #define AB_CORE_H
 

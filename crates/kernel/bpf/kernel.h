@@ -55,7 +55,7 @@ struct ack_sample {
 #define TCP_CA_OPEN 0
 #define TCP_CA_RECOVERY 3 /* and 2, a reduction without a loss */
 
-/* What a congestion control is told beside ACKs (include/net/tcp.h): restart after idling, first timeout. */
+/* Events that a congestion control is told of beside ACKs (include/net/tcp.h): restart after idling, first timeout. */
 #define CA_EVENT_CWND_RESTART 1
 #define CA_EVENT_LOSS 3
 

@@ -90,8 +90,8 @@ INLINE u64 only(u64 place)
 }
 
 /*
- * Whether a slow subflow is to be used while the fastest one is full. Returns nonzero if nothing is to be weighed: the
- * fastest has room, or nothing is in flight on it, so that no acknowledgment would end a wait.
+ * Returns nonzero if nothing is to be weighed between a slow subflow and the fastest: that has room, or nothing is in
+ * flight on it, so that no acknowledgment would end a wait.
  */
 INLINE u64 is_plain(const struct path *fast, u64 fast_at, u64 slow_at)
 {

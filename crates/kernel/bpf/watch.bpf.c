@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What MPTCP in the kernel decides, from its tracepoints, as events in a ring buffer. Nothing is changed. The
+ * Decisions of the kernel's MPTCP, from its tracepoints, as events in a ring buffer. Nothing is changed. The
  * tracepoint of the scheduler tells the subflows that it looks at; the one that it takes shows in where data then go.
  */
 #include "watch.h"

@@ -4,13 +4,14 @@
 //! skipped where there is none, unless `ANABRANCH_REQUIRE_CC=1`.
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/compiled.rs"]
+mod compiled;
+
 use anabranch_policy::Catalogue;
 use anabranch_policy::congestion::{Ack, Controller, InitialWindow, LossResponse, RateSample, Rules};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
+use compiled::{Chance, compiled, has_compiler, run};
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 const TRACES: u64 = 10_000;
 /// Windows differ by less \[segments\].
@@ -18,17 +19,15 @@ const TOLERANCE: f64 = 1e-4;
 
 #[test]
 fn the_arithmetic_of_the_kernel_is_that_of_the_simulator() {
-    if Command::new("cc").arg("--version").output().is_err() {
-        assert!(std::env::var_os("ANABRANCH_REQUIRE_CC").is_none(), "there is no C compiler");
-        eprintln!("skipped: there is no C compiler");
+    if !has_compiler() {
         return;
     }
     for algorithm in anabranch_kernel::ALGORITHMS {
-        let program = compiled(algorithm.name);
         let mut chance = Chance(7);
         let (mut input, mut expected) = (String::new(), Vec::new());
         (0..TRACES).for_each(|_| trace(algorithm.name, &mut chance, &mut input, &mut expected));
-        let windows = run(&program, input);
+        let numbers = run(&compiled("trace", algorithm.name), input);
+        let windows: Vec<f64> = numbers.iter().map(|number| *number as f64 / (1u64 << 32) as f64).collect();
         assert_eq!(windows.len(), expected.len());
         let (mut largest, mut beyond) = (0.0_f64, 0);
         for (window, expected) in windows.iter().zip(&expected) {
@@ -38,31 +37,6 @@ fn the_arithmetic_of_the_kernel_is_that_of_the_simulator() {
         println!("{}: {} windows, largest difference {largest:e} segments", algorithm.name, windows.len());
         assert_eq!(beyond, 0, "{}: of {} windows; largest difference {largest}", algorithm.name, windows.len());
     }
-}
-
-fn compiled(algorithm: &str) -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("trace-{algorithm}"));
-    let status = Command::new("cc")
-        .args(["-O2", "-std=gnu11", &format!("-DALGORITHM=\"{algorithm}.h\"")])
-        .arg("-I")
-        .args([here.join("bpf"), here.join("tests/trace.c")])
-        .arg("-o")
-        .arg(&program)
-        .status();
-    assert!(status.unwrap().success(), "{algorithm} does not compile");
-    program
-}
-
-fn run(program: &Path, input: String) -> Vec<f64> {
-    let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap().unwrap();
-    assert!(output.status.success());
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().map(|line| line.parse::<u64>().unwrap() as f64 / (1u64 << 32) as f64).collect()
 }
 
 /// Draws a trace, writes it for the C program, and runs it through the simulator's controller. Segments are a byte.
@@ -127,16 +101,3 @@ const RULES: Rules = Rules {
     prr: false,
     loss_response: LossResponse::Linux,
 };
-
-/// SplitMix64.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (x ^ (x >> 31)) % limit
-    }
-}

@@ -5,30 +5,28 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/compiled.rs"]
+mod compiled;
 
 use anabranch_kernel::{SCHEDULERS, rehearse};
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_policy::{Catalogue, Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
+use compiled::{Chance, compiled, has_compiler, run};
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 const CONNECTIONS: u64 = 3_000;
 
 #[test]
 fn the_schedulers_for_the_kernel_decide_as_those_of_the_simulator() {
-    if Command::new("cc").arg("--version").output().is_err() {
-        assert!(std::env::var_os("ANABRANCH_REQUIRE_CC").is_none(), "there is no C compiler");
-        eprintln!("skipped: there is no C compiler");
+    if !has_compiler() {
         return;
     }
     for scheduler in SCHEDULERS {
         let mut chance = Chance(11);
         let (mut input, mut expected) = (String::new(), Vec::new());
         (0..CONNECTIONS).for_each(|_| connection(scheduler.name, &mut chance, &mut input, &mut expected));
-        let decisions = run(&compiled(scheduler.name), input.clone());
+        let decisions = run(&compiled("decide", scheduler.name), input);
         assert_eq!(decisions.len(), expected.len());
         let waits = expected.iter().filter(|set| **set == 0).count();
         println!("{}: {} decisions, {waits} waits", scheduler.name, expected.len());
@@ -50,30 +48,6 @@ fn every_scheduler_passes_the_verifier_of_this_kernel() {
             panic!("{}: {error}", scheduler.name);
         }
     }
-}
-
-fn compiled(scheduler: &str) -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("decide-{scheduler}"));
-    let status = Command::new("cc")
-        .args(["-O2", "-std=gnu11", &format!("-DALGORITHM=\"{scheduler}.h\"")])
-        .arg("-I")
-        .args([here.join("bpf"), here.join("tests/decide.c")])
-        .arg("-o")
-        .arg(&program)
-        .status();
-    assert!(status.unwrap().success(), "{scheduler} does not compile");
-    program
-}
-
-fn run(program: &Path, input: String) -> Vec<u64> {
-    let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap().unwrap();
-    assert!(output.status.success());
-    String::from_utf8(output.stdout).unwrap().lines().map(|line| line.parse().unwrap()).collect()
 }
 
 /// Draws a connection and some decisions of it, for the C program and for the policy.
@@ -180,24 +154,5 @@ fn write_view(input: &mut String, now: Instant, view: &View<'_>) {
         let [window, flight, mss] = sizes;
         let [room, backup] = flags;
         writeln!(input, "{} {srtt} {deviation} {window} {flight} {mss} {room} {backup}", subflow.id.0).unwrap();
-    }
-}
-
-/// SplitMix64.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (x ^ (x >> 31)) % limit
-    }
-
-    /// Small numbers as often as large ones.
-    fn up_to(&mut self, limit: u64) -> u64 {
-        let limit = limit >> self.below(12);
-        self.below(limit.max(1))
     }
 }

@@ -48,7 +48,7 @@ const anabranchChart = (() => {
     return found;
   }
 
-  /// How a name at the n-th place looks. Beyond the last colour they begin again, each with another shape: 64 places differ in one of
+  /// The look of the name at the n-th place. Beyond the last colour they begin again, each with another shape: 64 places differ in one of
   /// the two.
   function look(n, origin, theme) {
     const paper = origin === "paper", theory = origin === "theory";
@@ -61,7 +61,7 @@ const anabranchChart = (() => {
     };
   }
 
-  /// Whether a series is a line without marks: theory, steps, or too many points for them.
+  /// Returns true if a series is a line without marks: theory, steps, or too many points for them.
   function plain(series, mark) {
     if (series.origin === "theory" || mark === "step") return true;
     const counts = new Map();
@@ -114,7 +114,7 @@ const anabranchChart = (() => {
     return prefixed ? `${prefixed[1]} ${prefixed[2]}${axis.unit}` : `${text} ${axis.unit}`;
   };
 
-  /// Whether the horizontal axis is the time, of which a part can be shown.
+  /// Returns true if the horizontal axis is the time, of which a part can be shown.
   const timed = (figure) => figure.x.label === "time" && figure.x.unit === "s" && ["line", "step", "point"].includes(figure.mark);
 
   /// The whole time of such figures.
@@ -146,7 +146,7 @@ const anabranchChart = (() => {
     return [low === 0 ? 0 : low - room, high + room];
   }
 
-  /// What is said about a point: pairs of what and how much.
+  /// The words about a point: pairs of a name and a value.
   function about(figure, row) {
     const lines = [];
     if (row.p !== undefined && figure.panelLabel) lines.push([figure.panelLabel, row.p]);
@@ -365,11 +365,10 @@ const anabranchChart = (() => {
     const domain = visible.map((series) => series.name);
     const panels = figure.panels.length ? figure.panels : [null];
     const span = figure.mark === "span";
+    // Numbers are on the horizontal axis, and categories one below the other.
     const lying = span || figure.mark === "bar";
     const names = lying ? Math.max(1, figure.categories.length || new Set(all.map((row) => row.c)).size) : 0;
     const height = lying ? Math.max(60, names * (span ? 26 : lines(all))) : panels.length > 1 ? Math.round(Math.min(260, Math.max(190, panelWidth * 0.7))) : Math.round(Math.min(360, Math.max(220, panelWidth * 0.52)));
-    /// What is measured is on the horizontal axis.
-    const lyingNumbers = span || figure.mark === "bar";
     const own = !same && !part && panels.length > 1;
     const sizes = { theme, width: panelWidth, height, panels: panels.length, part };
     const drawn = new Map(panels.map((panel) => [panel, own ? layers(figure, all.filter((row) => row.p === panel), sizes) : null]));
@@ -404,7 +403,7 @@ const anabranchChart = (() => {
       columns,
       spacing: { row: 24, column: 18 },
       concat: panels.map(one),
-      resolve: { scale: { x: own && lyingNumbers ? "independent" : "shared", y: own && !lyingNumbers ? "independent" : "shared", color: "shared", shape: "shared", strokeDash: "shared" } },
+      resolve: { scale: { x: own && lying ? "independent" : "shared", y: own && !lying ? "independent" : "shared", color: "shared", shape: "shared", strokeDash: "shared" } },
     };
     return {
       $schema: "https://vega.github.io/schema/vega-lite/v6.json",
@@ -416,7 +415,7 @@ const anabranchChart = (() => {
     };
   }
 
-  /// How high the line of a category is: room for each of its series.
+  /// Height of the line of a category: room for each of its series.
   function lines(data) {
     const counts = new Map();
     for (const { p, c } of data) counts.set(`${p}/${c}`, (counts.get(`${p}/${c}`) ?? 0) + 1);
@@ -443,7 +442,7 @@ const anabranchChart = (() => {
     return { data: { values: [{}] }, width: Math.max(1, widest), height: y + row / 2, layer };
   }
 
-  /// How many panels fit side by side, and about how wide each may be.
+  /// The number of panels that fit side by side, and about how wide each may be.
   function layout(figure, width) {
     const panels = Math.max(1, figure.panels.length);
     const most = Math.max(1, Math.min(panels, Math.floor(width / (figure.columns ? 200 : 270)), figure.columns ?? 4));

@@ -16,7 +16,7 @@ const anabranchDrawing = (() => {
       this.chart = element.querySelector(".chart");
       this.width = 0;
       this.times = anabranchChart.timed(figure) ? times : null;
-      /// Whether panels share their axes.
+      /// True if panels share their axes.
       this.same = false;
       this.legend();
       this.tools();

@@ -414,7 +414,7 @@
       tip.style.top = `${Math.max(8, Math.min(event.clientY + 14, innerHeight - height - 8))}px`;
     }
 
-    /// What is said about a stroke.
+    /// The words about a stroke.
     about(i) {
       const { t, d, from, length, way } = this.data.strokes;
       const lines = [["left", d[i] > 0 ? `${seconds(t[i])} to ${seconds(t[i] + d[i])}` : seconds(t[i])], ["data", `${whole(from[i])} to ${whole(from[i] + length[i])} B`]];

@@ -22,13 +22,16 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Default)]
 pub struct Payload {
-    /// No longer than 4 GiB. One pointer, so that what waits in flight or for its turn is small.
+    /// No longer than [`Payload::LONGEST`]. One pointer, so that what waits in flight or for its turn is small.
     buffer: Option<Arc<Bytes>>,
     start: u32,
     length: u32,
 }
 
 impl Payload {
+    /// Most bytes that it can count, just below 4 GiB.
+    pub const LONGEST: usize = u32::MAX as usize;
+
     /// No bytes.
     pub const fn new() -> Self {
         Payload { buffer: None, start: 0, length: 0 }
@@ -141,12 +144,12 @@ impl<'a> IntoIterator for &'a Payload {
     }
 }
 
-/// The whole of a buffer, of which what is beyond 4 GiB is cut off: no packet is as long.
+/// The whole of a buffer, cut off behind [`Payload::LONGEST`] bytes: no packet is as long.
 impl From<Bytes> for Payload {
     #[inline]
     fn from(mut buffer: Bytes) -> Self {
-        let length = u32::try_from(buffer.len()).unwrap_or(u32::MAX);
-        buffer.truncate(length as usize);
+        buffer.truncate(Payload::LONGEST);
+        let length = buffer.len() as u32;
         Payload { buffer: (length > 0).then(|| Arc::new(buffer)), start: 0, length }
     }
 }

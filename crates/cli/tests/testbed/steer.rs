@@ -3,6 +3,7 @@
 
 use super::common::schema::Schema;
 use super::kernel::has_features;
+use super::watch::SERVER;
 use super::{lacks, place, run, stderr};
 use serde_json::Value;
 use std::fs;
@@ -21,18 +22,6 @@ congestion = "reno"
 [[workload]]
 kind = "files"
 size = "1MiB"
-"#;
-
-/// Serves one connection after the other: reads to the end.
-const SERVER: &str = r#"
-import socket
-listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
-listener.bind(("10.77.0.1", 5231))
-listener.listen()
-while True:
-    connection, _ = listener.accept()
-    while connection.recv(1 << 16): pass
-    connection.close()
 "#;
 
 /// Sends until a file named `over` is there.

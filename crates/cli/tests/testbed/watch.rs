@@ -31,7 +31,7 @@ size = "1MiB"
 const BYTES: u64 = 8_000_000;
 
 /// Serves connections one after the other: reads to the end, then says so.
-const SERVER: &str = r#"
+pub(super) const SERVER: &str = r#"
 import socket
 listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
 listener.bind(("10.77.0.1", 5231))

@@ -87,6 +87,58 @@ fn sources_are_tidy() {
     assert!(report.is_empty(), "\n{report}");
 }
 
+/// Doc comments of the pages' scripts and of the BPF programs, whose lines have rules of their own.
+#[test]
+fn doc_comments_in_other_languages_begin_with_what_they_describe() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    for folder in ["web/src", "web/tests", "crates/report/assets", "crates/report/tests/html", "crates/kernel/bpf"] {
+        let entries = std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        let ours = |path: &PathBuf| {
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            extension.is_some_and(|extension| ["ts", "mjs", "js", "c", "h"].contains(&extension))
+        };
+        files.extend(entries.filter(ours));
+    }
+    assert!(files.len() > 50, "{files:?}");
+    let mut found = Vec::new();
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines = riddles(&text).into_iter();
+        found.extend(lines.map(|line| format!("{}:{line}", path.strip_prefix(&root).unwrap().display())));
+    }
+    assert!(found.is_empty(), "{}:\n{}", Rule::Opening.remedy(), found.join("\n"));
+}
+
+/// Lines, counted from 1, on which a doc comment (`///`, or at the margin `/*`) begins with a riddle.
+fn riddles(text: &str) -> Vec<usize> {
+    let mut before = "";
+    let mut found = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let opening = match line.trim_start().strip_prefix("///") {
+            Some(text) if !before.trim_start().starts_with("///") => Some(text),
+            Some(_) => None,
+            None if before == "/*" => line.strip_prefix(" *"),
+            None => line.strip_prefix("/* "),
+        };
+        let word = opening.and_then(|text| text.trim_start().split(|c: char| !c.is_alphanumeric()).next());
+        if word.is_some_and(|word| RIDDLES.contains(&word)) {
+            found.push(at + 1);
+        }
+        before = line;
+    }
+    found
+}
+
+#[test]
+fn riddles_are_found_in_every_form() {
+    let text = "/// Where it is.\nlet a;\n  /// How.\n/* Whether. */\n/*\n * What it is.\n */\n";
+    assert_eq!(riddles(text), [1, 3, 4, 6]);
+    let fine =
+        "/// The place.\n/// Where else?\n\t/* Nothing new. */\n// What now?\n/*\n * A set.\n * What else.\n */\n";
+    assert_eq!(riddles(fine), [0; 0]);
+}
+
 /// Comments of scripts and unit files, whose code may be wider: a command cannot always be broken.
 #[test]
 fn comments_of_scripts_are_not_wide() {

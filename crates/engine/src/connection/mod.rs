@@ -144,7 +144,7 @@ impl Connection {
     /// Takes as much of `data` as the send buffer admits; how many bytes.
     pub(crate) fn write(&mut self, data: &Bytes, shared: &Shared) -> usize {
         let space = self.write_space(shared);
-        let taken = space.min(data.len());
+        let taken = space.min(data.len()).min(Payload::LONGEST);
         // A driver that cuts its data to the space offers nothing to a full buffer, and waits all the same.
         if taken < data.len() || space == 0 {
             self.sender.outgoing.writer_waits = true;
