@@ -90,6 +90,17 @@ impl World {
 const LTE: usize = 0;
 const WIFI: usize = 1;
 
+/// A path that is fast again at once is spared for the five seconds of `hold` all the same.
+#[test]
+fn a_rule_lasts_for_its_shortest_time() {
+    let mut world = World::new(POLICY);
+    world.subflows[0].srtt = Duration::from_millis(250);
+    assert_eq!(world.until(10, 10_000, 100).1, [(WIFI, State::Backup)]);
+    world.subflows[0].srtt = Duration::from_millis(20);
+    let (after, changes) = world.until(10, 1_000, 10);
+    assert_eq!((after > 4.9 && after < 5.2, changes), (true, vec![(WIFI, State::Open)]), "{after}");
+}
+
 #[test]
 fn a_slow_path_is_spared_and_comes_back_with_a_margin() {
     let mut world = World::new(POLICY);

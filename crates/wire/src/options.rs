@@ -556,6 +556,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         /// Sets fields in any order; the last value of each is there, and clearing leaves nothing.
         #[test]
         fn each_field_keeps_its_own_value(steps in prop::collection::vec((0u8..4, 0u32..5, any::<bool>()), 0..12)) {

@@ -228,6 +228,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         /// The same operations on bytes.
         #[test]
         fn agrees_with_bytes(
