@@ -40,6 +40,7 @@ mod schema;
 mod script;
 mod serve;
 mod setting_options;
+mod socket_tables;
 mod study;
 mod sweep;
 mod testbed;

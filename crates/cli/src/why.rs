@@ -1,7 +1,7 @@
 //! `anabranch why`: where the time of a run goes, and what would have helped; or where that of a capture went, or goes
 //! in a live connection.
 
-pub(crate) mod follow;
+mod follow;
 
 use crate::captures;
 use crate::completion::Names;

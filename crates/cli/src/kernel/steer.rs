@@ -5,7 +5,7 @@ mod paths;
 mod quota;
 
 use crate::failure::Failure;
-use crate::why::follow::Host;
+use crate::socket_tables::SocketTables;
 use crate::wire_options::span;
 use anabranch_host::steered::{self, Steered};
 use anabranch_host::{Caught, Clock, PathManager};
@@ -94,7 +94,7 @@ pub(super) fn steer(args: &SteerArgs) -> Result<(), Failure> {
     check_path_manager()?;
     let dry = args.dry_run || args.once;
     let mut quotas = Quotas::open(&policy, args.state.as_deref(), dry)?;
-    let mut host = Host::open()?;
+    let mut kernel = SocketTables::open()?;
     // From before the first change to the kernel: what a signal ends is ended in order.
     let keeper = if dry { None } else { Some(Keeper::start()?) };
     let mut caught = Caught::new().map_err(|error| Failure::Failed(miette!("cannot catch signals: {error}")))?;
@@ -116,7 +116,7 @@ pub(super) fn steer(args: &SteerArgs) -> Result<(), Failure> {
             refresh = now + REFRESH;
             paths.refresh(now, &steering, &mut events)?;
         }
-        let subflows: Vec<Subflow> = host.sockets()?.iter().filter_map(subflow).collect();
+        let subflows: Vec<Subflow> = kernel.sockets()?.iter().filter_map(subflow).collect();
         quotas.roll(&mut steering);
         for change in steering.look(now, paths.addresses(), &subflows) {
             let done = paths.treat(change.path, change.to);

@@ -4,10 +4,11 @@
 use super::WhyArgs;
 use crate::failure::Failure;
 use crate::output;
-use anabranch_host::{Caught, Clock, SockDiag, sockets_of};
+use crate::socket_tables::SocketTables;
+use anabranch_host::{Caught, Clock, sockets_of};
 use anabranch_lab::format::{NoContents, WHY_LIVE};
 use anabranch_units::Duration;
-use anabranch_why::{Follower, LiveAnswer, Protocol, Socket, Target};
+use anabranch_why::{Follower, LiveAnswer, Target};
 use miette::miette;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -33,7 +34,7 @@ pub fn follow(args: &WhyArgs) -> Result<(), Failure> {
             "there is no process {process}"
         )));
     }
-    let mut host = Host::open()?;
+    let mut kernel = SocketTables::open()?;
     let mut caught = Caught::new().map_err(|error| Failure::Failed(miette!("cannot catch signals: {error}")))?;
     let mut follower = Follower::new(Vec::new());
     let clock = Clock::start();
@@ -47,7 +48,7 @@ pub fn follow(args: &WhyArgs) -> Result<(), Failure> {
         // Sockets of a process come and go, so targets are found anew each time.
         let gone = !wanted.is_empty() && targets.is_empty();
         follower.set_targets(targets);
-        let sockets = host.sockets()?;
+        let sockets = kernel.sockets()?;
         let at = clock.now();
         follower.look(at.as_nanos(), sockets);
         let over = gone || !wanted.is_empty() && follower.has_found() && follower.connections() == 0;
@@ -110,47 +111,6 @@ fn targets(wanted: &[Wanted]) -> Result<Vec<Target>, Failure> {
         }
     }
     Ok(targets)
-}
-
-/// The kernel of this host.
-pub(crate) struct Host {
-    diag: SockDiag,
-    /// It knows of MPTCP.
-    mptcp: bool,
-}
-
-fn failed(error: std::io::Error) -> Failure {
-    Failure::Failed(miette!("cannot ask the kernel about its sockets: {error}"))
-}
-
-impl Host {
-    pub(crate) fn open() -> Result<Self, Failure> {
-        Ok(Host { diag: SockDiag::open().map_err(failed)?, mptcp: true })
-    }
-
-    /// All TCP and MPTCP sockets of the network namespace.
-    pub(crate) fn sockets(&mut self) -> Result<Vec<Socket>, Failure> {
-        let mut sockets = Vec::new();
-        for (protocol, v6) in
-            [(Protocol::Mptcp, false), (Protocol::Mptcp, true), (Protocol::Tcp, false), (Protocol::Tcp, true)]
-        {
-            if protocol == Protocol::Mptcp && !self.mptcp {
-                continue;
-            }
-            match self.diag.dump(&protocol.request(v6)) {
-                Ok(payloads) => sockets.extend(payloads.iter().filter_map(|payload| protocol.read(payload))),
-                Err(error) if protocol == Protocol::Mptcp => {
-                    self.mptcp = false;
-                    output::remark(&format!(
-                        "this kernel tells nothing of MPTCP ({error}): subflows stand alone; `modprobe mptcp_diag` may \
-                         help"
-                    ));
-                }
-                Err(error) => return Err(failed(error)),
-            }
-        }
-        Ok(sockets)
-    }
 }
 
 /// Standard output.

@@ -40,6 +40,24 @@ fn place(test: &str) -> Option<PathBuf> {
     Some(directory)
 }
 
+/// A server of the kernel's MPTCP, in Python: takes connections one after the other, reads each to its end, then says
+/// so.
+fn server(port: u16) -> String {
+    format!(
+        r#"
+import socket
+listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+listener.bind(("10.77.0.1", {port}))
+listener.listen()
+while True:
+    connection, _ = listener.accept()
+    while connection.recv(1 << 16): pass
+    connection.sendall(b"all")
+    connection.close()
+"#
+    )
+}
+
 /// Reason for which no testbed can be made here.
 fn missing() -> &'static Option<String> {
     static MISSING: OnceLock<Option<String>> = OnceLock::new();

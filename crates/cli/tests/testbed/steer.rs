@@ -3,8 +3,7 @@
 
 use super::common::schema::Schema;
 use super::kernel::has_features;
-use super::watch::SERVER;
-use super::{lacks, place, run, stderr};
+use super::{lacks, place, run, server, stderr};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +27,7 @@ size = "1MiB"
 const CLIENT: &str = r#"
 import os, socket
 client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
-client.connect(("10.77.0.1", 5231))
+client.connect(("10.77.0.1", 5232))
 while not os.path.exists("over"): client.sendall(bytes(1 << 16))
 "#;
 
@@ -42,7 +41,9 @@ fn place_of(test: &str, policy: &str) -> Option<PathBuf> {
         eprintln!("SKIPPED: {test}: it takes python3 and pgrep");
         return None;
     }
-    for (name, text) in [("paths.toml", PATHS), ("policy.toml", policy), ("server.py", SERVER), ("client.py", CLIENT)] {
+    let server = server(5232);
+    for (name, text) in [("paths.toml", PATHS), ("policy.toml", policy), ("server.py", &server), ("client.py", CLIENT)]
+    {
         fs::write(directory.join(name), text).unwrap();
     }
     _ = fs::remove_file(directory.join("over"));

@@ -3,7 +3,7 @@
 
 use super::common::schema::Schema;
 use super::kernel::turn;
-use super::{place, run, stderr};
+use super::{place, run, server, stderr};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,18 +30,9 @@ size = "1MiB"
 
 const BYTES: u64 = 8_000_000;
 
-/// Serves connections one after the other: reads to the end, then says so.
-pub(super) const SERVER: &str = r#"
-import socket
-listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
-listener.bind(("10.77.0.1", 5231))
-listener.listen()
-while True:
-    connection, _ = listener.accept()
-    while connection.recv(1 << 16): pass
-    connection.sendall(b"all")
-    connection.close()
-"#;
+/// Port of the server, by which connections of this file are told from those of other tests of the kernel's MPTCP: the
+/// kernel has them all, with the same addresses in other namespaces.
+const PORT: u16 = 5231;
 
 /// Waits until it is watched, sends all, and waits until the other end has it.
 const CLIENT: &str = r#"
@@ -69,7 +60,7 @@ fn watched(test: &str, second: &str, watch: &str) -> Option<Watched> {
     let directory: PathBuf = place(test)?;
     let write = |name: &str, text: &str| fs::write(directory.join(name), text).unwrap();
     write("paths.toml", &paths(second));
-    write("server.py", SERVER);
+    write("server.py", &server(PORT));
     write("client.py", CLIENT);
     let anabranch = env!("CARGO_BIN_EXE_anabranch");
     write("client.sh", &format!("python3 client.py & sender=$!\nwatch='{anabranch} kernel watch --json'\n{watch}"));
@@ -87,12 +78,12 @@ fn watched(test: &str, second: &str, watch: &str) -> Option<Watched> {
 }
 
 impl Watched {
-    /// The connection of this test with a subflow that begins at this address. The kernel has those of others as well,
-    /// with the same addresses in other namespaces.
+    /// The connection of this test with a subflow that begins at this address.
     fn from(&self, address: &str) -> Option<&Value> {
         let is_here = |subflow: &Value| {
             let [local, remote] = ["local", "remote"].map(|name| subflow[name].as_str().unwrap());
-            local.starts_with(&format!("{address}:")) && [local, remote].iter().any(|end| end.ends_with(":5231"))
+            local.starts_with(&format!("{address}:"))
+                && [local, remote].iter().any(|end| end.ends_with(&format!(":{PORT}")))
         };
         let all = self.summary["connections"].as_array().unwrap();
         all.iter().find(|it| it["subflows"].as_array().unwrap().iter().any(is_here))
