@@ -79,7 +79,7 @@ impl Copies {
 }
 
 /// A number over everything that stays as it is on the way.
-fn fingerprint(captured: &Captured) -> u64 {
+pub(crate) fn fingerprint(captured: &Captured) -> u64 {
     let segment = &captured.segment;
     let mut hasher = DefaultHasher::new();
     segment.flow.hash(&mut hasher);

@@ -2,11 +2,13 @@
 //!
 //! The files of one analysis are captures of the same time, for instance one per interface. Records within a file may
 //! be out of order by a little (several interfaces, several queues); each file is sorted within a bounded number of
-//! records.
+//! records. Where captures of several machines show that their clocks differ, all are taken by that of the first.
 
+use crate::clock::{self, Difference, Seen};
+use crate::copies::fingerprint;
 use crate::inspector::{Inspector, Place, Sighting};
 use crate::limits::Limits;
-use crate::report::{FileReport, Report};
+use crate::report::{ClockReport, FileReport, Report};
 use anabranch_capture::{LinkError, LinkType, ReadError, Reader, Record};
 use anabranch_units::Instant;
 use anabranch_wire::{Captured, ParseError, parse_captured};
@@ -59,6 +61,7 @@ pub fn inspect_bytes(captures: Vec<(String, Vec<u8>)>, limits: Limits, watch: &m
 }
 
 fn inspect_inputs(mut inputs: Vec<Input>, limits: Limits, watch: &mut dyn FnMut(Passing<'_>)) -> Watched {
+    agree(&mut inputs);
     let mut inspector = Inspector::new(limits);
     loop {
         let next = inputs.iter_mut().enumerate().filter_map(|(index, input)| Some((input.next_at()?, index))).min();
@@ -73,6 +76,27 @@ fn inspect_inputs(mut inputs: Vec<Input>, limits: Limits, watch: &mut dyn FnMut(
     Watched { report: Report { files: inputs.into_iter().map(Input::report).collect(), ..report }, places, interfaces }
 }
 
+/// Sets clocks back that are ahead of those of earlier files, as far as the beginnings of the files tell.
+fn agree(inputs: &mut [Input]) {
+    if inputs.len() < 2 {
+        return;
+    }
+    let mut seen: Vec<Vec<Seen>> = inputs.iter_mut().map(Input::beginning).collect();
+    for later in 1..inputs.len() {
+        let (earlier, rest) = seen.split_at_mut(later);
+        let found = earlier.iter().enumerate().find_map(|(index, it)| Some((index, clock::compare(it, &rest[0])?)));
+        let Some((index, difference)) = found.filter(|(_, difference)| difference.ahead != 0) else { continue };
+        let against = inputs[index].name.clone();
+        rest[0].iter_mut().for_each(|seen| seen.at = set_back(seen.at, difference.ahead));
+        inputs[later].set_back(difference, against);
+    }
+}
+
+/// The time by a clock that was so far behind \[ns\].
+fn set_back(at: Instant, ahead: i64) -> Instant {
+    Instant::from_nanos(at.as_nanos().saturating_add_signed(ahead.saturating_neg()))
+}
+
 /// One file.
 struct Input {
     name: String,
@@ -81,6 +105,10 @@ struct Input {
     error: Option<String>,
     waiting: BinaryHeap<Reverse<Waiting>>,
     waiting_bytes: usize,
+    /// Most records that wait.
+    most_waiting: usize,
+    /// The lead of its clock, and the file by whose clock it is.
+    clock: Option<(Difference, String)>,
     /// The last time read, for records that have none.
     last_at: Instant,
     packets: u64,
@@ -121,6 +149,8 @@ impl Input {
             error: None,
             waiting: BinaryHeap::new(),
             waiting_bytes: 0,
+            most_waiting: MOST_WAITING,
+            clock: None,
             last_at: Instant::ZERO,
             packets: 0,
             tcp: 0,
@@ -140,10 +170,12 @@ impl Input {
 
     /// Reads ahead as far as is needed to put records in order.
     fn fill(&mut self) {
-        while self.waiting.len() < MOST_WAITING && self.waiting_bytes < MOST_WAITING_BYTES {
+        while self.waiting.len() < self.most_waiting && self.waiting_bytes < MOST_WAITING_BYTES {
             let Some(reader) = &mut self.reader else { return };
             match reader.next_record() {
-                Ok(Some(record)) => {
+                Ok(Some(mut record)) => {
+                    let ahead = self.clock.as_ref().map_or(0, |(difference, _)| difference.ahead);
+                    record.at = record.at.map(|at| set_back(at, ahead));
                     self.last_at = record.at.unwrap_or(self.last_at);
                     self.waiting_bytes += record.bytes.len();
                     self.packets += 1;
@@ -153,6 +185,32 @@ impl Input {
                 Err(error) => return self.fail(&error),
             }
         }
+    }
+
+    /// Reads further ahead, for once, and returns the TCP packets.
+    fn beginning(&mut self) -> Vec<Seen> {
+        self.most_waiting = MOST_COMPARED;
+        self.fill();
+        self.most_waiting = MOST_WAITING;
+        let Some(reader) = &self.reader else { return Vec::new() };
+        let seen = |Reverse(waiting): &Reverse<Waiting>| {
+            let link = reader.interfaces().get(waiting.record.interface as usize)?.link;
+            let captured = segment(link, &waiting.record).ok()?;
+            Some(Seen { print: fingerprint(&captured), flow: captured.segment.flow, at: waiting.record.at? })
+        };
+        self.waiting.iter().filter_map(seen).collect()
+    }
+
+    /// Takes the times of this file by the clock of another.
+    fn set_back(&mut self, difference: Difference, against: String) {
+        let back = |at: Instant| set_back(at, difference.ahead);
+        let sooner = |Reverse(mut waiting): Reverse<Waiting>| {
+            (waiting.at, waiting.record.at) = (back(waiting.at), waiting.record.at.map(back));
+            Reverse(waiting)
+        };
+        self.waiting = std::mem::take(&mut self.waiting).into_iter().map(sooner).collect();
+        self.last_at = back(self.last_at);
+        self.clock = Some((difference, against));
     }
 
     fn next_at(&mut self) -> Option<Instant> {
@@ -215,8 +273,14 @@ impl Input {
                 notes.push(format!("the capturing program lost {} on {name}", packets(interface.dropped)));
             }
         }
+        let clock = self.clock.map(|(difference, against)| ClockReport {
+            against,
+            ahead_s: difference.ahead as f64 * 1e-9,
+            within_s: difference.within.as_secs_f64(),
+        });
+        notes.extend(clock.iter().map(ClockReport::words));
         let (name, is_capture, error) = (self.name, self.is_capture, self.error);
-        FileReport { name, is_capture, packets: self.packets, tcp_packets: self.tcp, error, notes }
+        FileReport { name, is_capture, packets: self.packets, tcp_packets: self.tcp, error, notes, clock }
     }
 }
 
@@ -270,4 +334,6 @@ impl Ord for Waiting {
 }
 
 const MOST_WAITING: usize = 4096;
+/// Records of each file that clocks are compared by.
+const MOST_COMPARED: usize = 1 << 16;
 const MOST_WAITING_BYTES: usize = 32 << 20;

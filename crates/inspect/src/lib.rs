@@ -5,6 +5,7 @@
 //! values that cannot be known as unknown.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod connection;
 mod copies;
 mod coverage;
@@ -30,7 +31,8 @@ pub use inspector::{Inspector, Place, Sighting};
 pub use limits::Limits;
 pub use offer::Offer;
 pub use report::{
-    AttemptReport, CaptureReport, ConnectionReport, DirectionReport, EndReport, FallbackReport, FileReport, GapReport,
-    KeyReport, PlainReport, ReinjectionReport, Report, RttReport, SignalReport, SubflowDirectionReport, SubflowReport,
+    AttemptReport, CaptureReport, ClockReport, ConnectionReport, DirectionReport, EndReport, FallbackReport,
+    FileReport, GapReport, KeyReport, PlainReport, ReinjectionReport, Report, RttReport, SignalReport,
+    SubflowDirectionReport, SubflowReport,
 };
 pub use summary::article;

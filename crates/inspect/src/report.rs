@@ -31,6 +31,32 @@ pub struct FileReport {
     pub error: Option<String>,
     /// Parts that were skipped, and losses that the file records.
     pub notes: Vec<String>,
+    /// The clock that its times were taken by, if its own cannot be that of the other files.
+    pub clock: Option<ClockReport>,
+}
+
+/// The clock of a file beside that of another, from packets that are in both.
+#[derive(Clone, PartialEq, Debug, Serialize, schemars::JsonSchema)]
+pub struct ClockReport {
+    /// The other file.
+    pub against: String,
+    /// Time that its clock is ahead; its times were set back by that \[s\].
+    pub ahead_s: f64,
+    /// Half of the shortest round trip: the true difference is no further from that \[s\].
+    pub within_s: f64,
+}
+
+impl ClockReport {
+    /// Says it in words.
+    pub fn words(&self) -> String {
+        let ClockReport { against, ahead_s, within_s } = self;
+        let side = if *ahead_s > 0.0 { "ahead of" } else { "behind" };
+        let (ahead, within) = (ahead_s.abs(), within_s * 1e3);
+        format!(
+            "its clock is {ahead:.6} s {side} that of {against}, to within {within:.3} ms, and was set to that: the \
+             shortest delays are taken to be the same in both directions"
+        )
+    }
 }
 
 /// All files together.

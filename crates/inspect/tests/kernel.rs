@@ -254,10 +254,11 @@ fn two_capture_points_in_one_file_are_one_connection() {
             }
         }
         assert_eq!(two_files.capture.copies, records.len() as u64);
-        // The second point is 5 ms away, by a clock that runs 5 ms late for both directions: 10 ms from first data to
-        // last acknowledgment become 15.
+        // Packets of both directions are 5 ms later there, which can only be the clock.
         let rtt = &two_files.connections[0].subflows[0].data_rtt[0];
-        assert!(rtt.whole_path && (15.0..19.0).contains(&rtt.min_ms.unwrap()), "{rtt:?}");
+        assert!(rtt.whole_path && (10.0..14.0).contains(&rtt.min_ms.unwrap()), "{rtt:?}");
+        let clock = two_files.files[1].clock.as_ref().unwrap();
+        assert!((clock.ahead_s - 0.005).abs() < 1e-6 && clock.within_s < 1e-6, "{clock:?}");
     }
 }
 

@@ -100,22 +100,29 @@ fn adds_up(answer: &CaptureAnswer) {
     }
 }
 
-/// Two files are those of the two ends only where one is at each and their clocks agree: otherwise that of the sender
-/// is judged alone, and the answer says so.
+/// The capture of the client and that of the server, the former by a clock that is ahead by `lead` of the time since it
+/// began \[ns\].
+fn with_clock(captured: &Captured, name: &str, lead: impl Fn(u64) -> i64) -> CaptureAnswer {
+    let files = ["client", "server"].map(|host| {
+        let mut records = captured.records(host);
+        let begin = records[0].0;
+        if host == "client" {
+            records.iter_mut().for_each(|(at, _)| *at = at.checked_add_signed(lead(*at - begin)).unwrap());
+        }
+        written(&format!("clock-{name}-{host}"), &pcap(&records, usize::MAX))
+    });
+    CaptureInquiry::read(&files).answer(None)
+}
+
+/// Two files are those of the two ends only where one is at each and their clocks agree all the time: otherwise that of
+/// the sender is judged alone, and the answer says so.
 #[test]
 fn captures_that_do_not_fit_are_not_taken_for_two_ends() {
     let captured = Captured::of("misfit", TWO);
     let alone = captured.ask(&["server"]);
-    let shifted = |name: &str, by: i64| {
-        let mut records = captured.records("client");
-        records.iter_mut().for_each(|(at, _)| *at = at.wrapping_add_signed(by));
-        let client = written(&format!("misfit-{name}"), &pcap(&records, usize::MAX));
-        CaptureInquiry::read(&[client, captured.file("server")]).answer(None)
-    };
     let twice = captured.ask(&["server", "server"]);
-    for (what, answer) in
-        [("twice", twice), ("early", shifted("early", -100_000_000)), ("late", shifted("late", 100_000_000))]
-    {
+    let set = with_clock(&captured, "set", |at| if at < 300_000_000 { 0 } else { 100_000_000 });
+    for (what, answer) in [("twice", twice), ("set", set)] {
         let unknown = connection(&answer).unknown.join(" ");
         assert!(unknown.contains("do not fit together"), "{what}: {unknown}");
         assert_eq!(connection(&answer).directions[0].confidence, Confidence::Low, "{what}");
@@ -124,6 +131,27 @@ fn captures_that_do_not_fit_are_not_taken_for_two_ends() {
     }
     let both = captured.ask(BOTH);
     assert_eq!(connection(&both).directions[0].confidence, Confidence::High);
+}
+
+/// Clocks that cannot be right are made to agree: the answer is that of clocks that do.
+#[test]
+fn clocks_that_differ_are_made_to_agree() {
+    let captured = Captured::of("clocks", TWO);
+    let right = with_clock(&captured, "right", |_| 0);
+    assert!(right.files.iter().all(|file| file.clock.is_none()));
+    for seconds in [0.1, -0.1, 7200.5, -7200.5] {
+        let answer = with_clock(&captured, "wrong", |_| (seconds * 1e9) as i64);
+        let clock = answer.files[1].clock.as_ref().unwrap();
+        assert!((clock.ahead_s + seconds).abs() < clock.within_s && clock.within_s < 0.011, "{clock:?}");
+        assert_eq!(answer.sentence, right.sentence);
+        assert_eq!(connection(&answer).directions[0].confidence, Confidence::High);
+        let unknown = connection(&answer).unknown.join(" ");
+        assert!(unknown.contains(&format!("{:.3} s apart", clock.ahead_s.abs())), "{unknown}");
+        for entry in anabranch_why::LIMITS {
+            let [found, true_one] = [&answer, &right].map(|it| share(it, entry.limit));
+            assert!((found - true_one).abs() < 0.01, "{seconds} s, {}: {found} and {true_one}", entry.name);
+        }
+    }
 }
 
 const BOTH: &[&str] = &["client", "server"];

@@ -323,6 +323,7 @@ impl CaptureInquiry {
             joined: self.log.joined,
             left_out: self.log.left_out,
             unfit: pictures.iter().filter(carries).any(|it| it.unfit),
+            apart: self.files().iter().find_map(|file| file.clock.as_ref()).map(|it| (it.ahead_s.abs(), it.within_s)),
             missing: report.is_some_and(|report| report.directions[side].missing_bytes > 0),
             backwards: self.watched.report.capture.notes.iter().any(|note| note.contains("order")),
         }

@@ -320,7 +320,7 @@ fn keep(packet: (Packet, Entry)) -> Packet {
 }
 
 /// Packets of both sides, which were seen at both ends. `None` if too many arrive that had not left before: packets
-/// were cut differently at each end, as segmentation offload does, or the clocks do not agree.
+/// were cut differently at each end, as segmentation offload does, or a clock was set.
 fn pair_both(near: &Place, far: &Place, rtt: u64) -> Option<[Vec<Packet>; 2]> {
     let [(from_near, strange_there), (from_far, strange_here)] = [pair(near, far, 0, rtt), pair(far, near, 1, rtt)];
     let strangers = strange_there + strange_here;

@@ -212,9 +212,16 @@ pub(crate) fn unknown(about: &About) -> Vec<String> {
         "The names of scheduler and congestion control are not on the wire.".to_owned(),
     ];
     match (about.sender_seen, about.receiver_seen) {
-        (true, true) => unknown.push(
-            "The clocks of the two captures are taken to agree: what they differ by is taken for delay.".to_owned(),
-        ),
+        (true, true) => unknown.push(match about.apart {
+            None => {
+                "The clocks of the two captures are taken to agree: what they differ by is taken for delay.".to_owned()
+            }
+            Some((seconds, within)) => format!(
+                "The clocks of the two captures are {seconds:.3} s apart, which was taken out; up to {:.1} ms of what \
+                 is taken for delay in one direction may be delay in the other.",
+                within * 1e3
+            ),
+        }),
         (true, false) => unknown.push(
             "Captured near the sender: when data arrived is estimated from acknowledgments, and so are holes at the \
              receiver and whether its application reads."
@@ -252,8 +259,8 @@ pub(crate) fn unknown(about: &About) -> Vec<String> {
     if about.unfit {
         unknown.push(
             "The captures are not of the two ends, or do not fit together: segmentation offload cuts packets \
-             differently at each (`ethtool -K DEV gro off gso off tso off`), or the clocks differ. Only one of them is \
-             judged."
+             differently at each (`ethtool -K DEV gro off gso off tso off`), or a clock was set meanwhile. Only one of \
+             them is judged."
                 .to_owned(),
         );
     }
@@ -281,6 +288,8 @@ pub(crate) struct About {
     pub left_out: u64,
     /// Two captures do not fit together.
     pub unfit: bool,
+    /// Difference of the clocks of two captures, and its uncertainty \[s\]; `None` if they may agree.
+    pub apart: Option<(f64, f64)>,
     pub missing: bool,
     pub backwards: bool,
 }
