@@ -56,6 +56,9 @@ class Hosts:
             ip("netns", "add", name)
             ip("-n", name, "link", "set", "lo", "up")
             ip("-n", name, "mptcp", "limits", "set", "subflows", "2", "add_addr_accepted", "2")
+            # iperf3 sets its control after the connection has begun; under BBR it would be paced until its end.
+            begin = inside(name, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")
+            subprocess.run(begin, check=True)
         for path in (1, 2):
             ip("link", "add", f"c{path}", "netns", client, "type", "veth", "peer", "name", f"s{path}", "netns", server)
             for name, device, last in ((client, f"c{path}", 1), (server, f"s{path}", 2)):

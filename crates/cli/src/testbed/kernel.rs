@@ -106,7 +106,7 @@ fn apply(host: &HostSettings, settings: &mut KernelSettings, kernel: &Congestion
                     format!("{name} (sudo sysctl -w net.ipv4.tcp_allowed_congestion_control=… allows it)"),
                 );
             }
-            _ => refuse("congestion", name.clone()),
+            _ => refuse("congestion", format!("{name} (the kernels have {})", kernel.current)),
         }
     }
     for (key, at) in
