@@ -193,11 +193,21 @@ impl<P: Clone> Topology<P> {
     /// sent all that they have queued at `now`, if nothing follows and their rates stay; `None` if they are idle. A
     /// shared link may be faster than each path's own link, and still be what limits them together.
     pub fn busy_until(&mut self, now: Instant, path: usize, direction: Direction) -> Option<Instant> {
-        let route: Vec<LinkId> = self.network.route(self.route(path, direction)).collect();
-        let slowest = route.iter().copied().min_by_key(|link| self.known[link.index()].effective_rate())?;
-        let shared = route.iter().copied().filter(|link| self.is_shared(*link));
-        let watched: Vec<LinkId> = std::iter::once(slowest).chain(shared).collect();
-        watched.into_iter().filter_map(|link| self.network.busy_until(now, link)).max()
+        self.limiting(path, direction).into_iter().filter_map(|link| self.network.busy_until(now, link)).max()
+    }
+
+    /// Returns true if what another path carries takes from a link that limits this one: its slowest, or one that it
+    /// shares with other paths.
+    pub fn is_contended(&self, path: usize, other: usize, direction: Direction) -> bool {
+        let limiting = self.limiting(path, direction);
+        self.network.route(self.route(other, direction)).any(|link| limiting.contains(&link))
+    }
+
+    /// The slowest link of a path, and those that it shares with other paths.
+    fn limiting(&self, path: usize, direction: Direction) -> Vec<LinkId> {
+        let route = || self.network.route(self.route(path, direction));
+        let slowest = route().min_by_key(|link| self.known[link.index()].effective_rate());
+        slowest.into_iter().chain(route().filter(|link| self.is_shared(*link))).collect()
     }
 
     fn is_shared(&self, link: LinkId) -> bool {

@@ -41,6 +41,8 @@ pub struct PathInfo {
     pub rate: Rate,
     /// Time at which that link will have sent all it has queued, if nothing follows; `None` if it is idle.
     pub busy_until: Option<Instant>,
+    /// Competing TCP has a transfer over that link: it is busy whatever this connection sends.
+    pub contended: bool,
     /// Obstacle to the next segment of new data on its subflow; `None` if neither end has one there.
     pub wait: Option<Wait>,
     /// Payload of a full segment there.

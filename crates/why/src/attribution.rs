@@ -18,8 +18,10 @@
 //!    [`Limit::CongestionWindow`], [`Limit::Pacing`], [`Limit::PeerWindow`] of the subflow alone, and
 //!    [`Limit::Scheduler`] where there is room.
 //!
-//! A path idles when its slowest link has nothing to send. The precedence of the full path over windows is where this
-//! differs from web100 and Linux, which see only the sender and count a window that only fills a queue.
+//! A path idles when its slowest link has nothing to send. Where competing TCP keeps that link busy, it idles as well
+//! when the connection has nothing to send on it, or may not: its share would be larger if it did. The precedence of
+//! the full path over windows is where this differs from web100 and Linux, which see only the sender and count a window
+//! that only fills a queue.
 
 use crate::{Cause, Limit};
 use anabranch_engine::{ConnectionInfo, Wait};
@@ -49,14 +51,14 @@ impl Moment<'_> {
         if carrying().all(|path| self.is_down(path)) {
             return joining.or(down).unwrap_or(Cause::of(Limit::PathDown, first));
         }
-        if carrying().all(|path| self.busy[path] || self.is_down(path)) {
+        if carrying().all(|path| self.is_full(path) || self.is_down(path)) {
             let full = Cause { limit: Limit::PathFull, path: Some(first).filter(|_| carrying().count() == 1) };
             return joining.or(down).unwrap_or(full);
         }
         if let Some(shared) = self.shared_limit(sender) {
             return shared;
         }
-        let idle = self.fastest(|path| !self.is_joining(path) && !self.busy[path]);
+        let idle = self.fastest(|path| !self.is_joining(path) && !self.is_full(path));
         idle.map_or(Cause::of_all(Limit::InFlight), |path| self.own_limit(sender, path))
     }
 
@@ -69,7 +71,7 @@ impl Moment<'_> {
         let Some(sender) = self.open_sender() else { return Cause::of(Limit::Handshake, path) };
         match wait {
             Wait::Handshake => Cause::of(Limit::Join, path),
-            _ if self.busy[path] => Cause::of(Limit::PathFull, path),
+            _ if self.is_full(path) => Cause::of(Limit::PathFull, path),
             Wait::SetAside => Cause::of(Limit::Unused, path),
             _ => match self.nothing_to_carry().or_else(|| self.shared_limit(sender)) {
                 // The missing data itself is under way here.
@@ -160,6 +162,13 @@ impl Moment<'_> {
         self.state.paths.iter().filter(shown).any(|info| !info.rate.is_zero())
     }
 
+    /// True if a path sends without a pause, and what holds back the connection there comes of that.
+    fn is_full(&self, path: usize) -> bool {
+        let info = &self.state.paths[path];
+        let by_path = matches!(info.wait, Some(Wait::SlowStart | Wait::CongestionWindow | Wait::Pacing));
+        self.busy[path] && (by_path || !info.contended)
+    }
+
     fn is_down(&self, path: usize) -> bool {
         self.state.paths[path].rate.is_zero()
     }
@@ -225,6 +234,15 @@ mod tests {
         expect(|it| it.read = it.wanted, IDLE, Cause::of_all(L::ApplicationSends));
         expect(|_| (), [true; 2], Cause::of_all(L::PathFull));
         expect(|it| it.paths[1].wait = None, [true, false], Cause::of(L::PathFull, 0));
+        // Others keep the links busy: only what comes of a full link is one.
+        let contend = |wait| {
+            move |it: &mut SessionState| {
+                it.paths.iter_mut().for_each(|path| (path.contended, path.wait) = (true, Some(wait)))
+            }
+        };
+        expect(contend(Wait::CongestionWindow), [true; 2], Cause::of_all(L::PathFull));
+        expect(contend(Wait::Room), [true; 2], Cause::of(L::Scheduler, 1));
+        expect(contend(Wait::Timeout), [true; 2], Cause::of(L::Timeout, 1));
         expect(|it| it.paths[1].wait = Some(Wait::Handshake), [true, false], Cause::of(L::Join, 1));
         expect(|_| (), IDLE, Cause::of(L::Scheduler, 1));
         expect(|_| (), [false, true], Cause::of(L::Scheduler, 0));

@@ -205,6 +205,29 @@ fn a_bulk_transfer() {
     assert!(one.left_out.iter().any(|left| left.because == "there is one path only"), "{:?}", one.left_out);
 }
 
+/// Others keep the link busy. The cause is what keeps this connection from its share, and a full link only where that
+/// is its window.
+#[test]
+fn causes_beside_competing_traffic() {
+    let beside = |host: &str| {
+        format!(
+            "[link.shared]\nrate = \"20mbit\"\ndelay = \"5ms\"\nqueue = \"64KiB\"\n[host]\ncongestion = \"lia\"\n\
+             [path.a]\nrate = \"100mbit\"\ndelay = \"5ms\"\nvia = \"shared\"\n\
+             [path.b]\nrate = \"100mbit\"\ndelay = \"10ms\"\nvia = \"shared\"\n\
+             [[workload]]\nkind = \"bulk\"\nduration = \"5s\"\n\
+             [[workload]]\nkind = \"tcp\"\npath = \"a\"\nduration = \"8s\"\ncongestion = \"reno\"\n{host}"
+        )
+    };
+    let plain = ask(&beside(""), 2);
+    assert!(share(&plain, Limit::PathFull) > 0.8, "{}", plain.sentence);
+    says(
+        &ask(&beside("[client]\nreceive-buffer = \"16KiB\"\n"), 2),
+        &["the receiver's window, from a buffer of 16 KiB"],
+    );
+    let small = ask(&beside("[server]\nsend-buffer = \"16KiB\"\n"), 2);
+    assert!(share(&small, Limit::SendBuffer) > 0.8, "{}", small.sentence);
+}
+
 #[test]
 fn a_hole_on_the_slow_path() {
     let text = "[path.fast]\nrate = \"50mbit\"\nrtt = \"10ms\"\n[path.slow]\nrate = \"1mbit\"\nrtt = \"300ms\"\n\

@@ -65,6 +65,30 @@ impl Stage<'_> {
             info.rate = self.topology.state(first + path, direction).rate;
             info.busy_until = self.topology.busy_until(self.now, first + path, direction);
         }
+        for rival in (0..self.sessions.len()).filter(|it| !self.is_under_test(*it) && self.has_transfer(*it, direction))
+        {
+            for used in self.paths_of(rival) {
+                for (path, info) in state.paths.iter_mut().enumerate() {
+                    info.contended |= self.topology.is_contended(first + path, used, direction);
+                }
+            }
+        }
+    }
+
+    /// True if the connection still has data to carry in this direction.
+    fn has_transfer(&self, session: usize, direction: Direction) -> bool {
+        let Session { concluded, streams, .. } = &self.sessions[session];
+        let stream = streams.of(direction);
+        !concluded && stream.read < stream.target
+    }
+
+    /// The paths of a connection's subflows, by their numbers in the topology.
+    fn paths_of(&self, session: usize) -> Vec<usize> {
+        let Session { ends, ids, .. } = &self.sessions[session];
+        let mut info = ConnectionInfo::default();
+        let known = ids[0].is_some_and(|id| self.hosts[ends[0]].endpoint.connection_info(id, &mut info));
+        let subflows = info.subflows.iter().filter(|_| known);
+        subflows.map(|it| self.path_between(it.local, it.remote)).collect()
     }
 }
 
