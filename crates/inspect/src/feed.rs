@@ -81,7 +81,10 @@ fn agree(inputs: &mut [Input]) {
     if inputs.len() < 2 {
         return;
     }
-    let mut seen: Vec<Vec<Seen>> = inputs.iter_mut().map(Input::beginning).collect();
+    // What is read ahead stays in memory until its time comes, in all files together no more than of two.
+    let share =
+        Ahead { records: 2 * MOST_COMPARED.records / inputs.len(), bytes: 2 * MOST_COMPARED.bytes / inputs.len() };
+    let mut seen: Vec<Vec<Seen>> = inputs.iter_mut().map(|input| input.beginning(share)).collect();
     for later in 1..inputs.len() {
         let (earlier, rest) = seen.split_at_mut(later);
         let found = earlier.iter().enumerate().find_map(|(index, it)| Some((index, clock::compare(it, &rest[0])?)));
@@ -90,6 +93,13 @@ fn agree(inputs: &mut [Input]) {
         rest[0].iter_mut().for_each(|seen| seen.at = set_back(seen.at, difference.ahead));
         inputs[later].set_back(difference, against);
     }
+}
+
+/// Bounds of what is read ahead of a file.
+#[derive(Clone, Copy)]
+struct Ahead {
+    records: usize,
+    bytes: usize,
 }
 
 /// The time by a clock that was so far behind \[ns\].
@@ -105,8 +115,6 @@ struct Input {
     error: Option<String>,
     waiting: BinaryHeap<Reverse<Waiting>>,
     waiting_bytes: usize,
-    /// Most records that wait.
-    most_waiting: usize,
     /// The lead of its clock, and the file by whose clock it is.
     clock: Option<(Difference, String)>,
     /// The last time read, for records that have none.
@@ -149,7 +157,6 @@ impl Input {
             error: None,
             waiting: BinaryHeap::new(),
             waiting_bytes: 0,
-            most_waiting: MOST_WAITING,
             clock: None,
             last_at: Instant::ZERO,
             packets: 0,
@@ -160,7 +167,7 @@ impl Input {
             Ok(reader) => input.reader = Some(reader),
             Err(error) => input.fail(&error),
         }
-        input.fill();
+        input.fill(MOST_WAITING);
         input
     }
 
@@ -168,9 +175,8 @@ impl Input {
         self.error = Some(error.to_string());
     }
 
-    /// Reads ahead as far as is needed to put records in order.
-    fn fill(&mut self) {
-        while self.waiting.len() < self.most_waiting && self.waiting_bytes < MOST_WAITING_BYTES {
+    fn fill(&mut self, most: Ahead) {
+        while self.waiting.len() < most.records && self.waiting_bytes < most.bytes {
             let Some(reader) = &mut self.reader else { return };
             match reader.next_record() {
                 Ok(Some(mut record)) => {
@@ -188,10 +194,8 @@ impl Input {
     }
 
     /// Reads further ahead, for once, and returns the TCP packets.
-    fn beginning(&mut self) -> Vec<Seen> {
-        self.most_waiting = MOST_COMPARED;
-        self.fill();
-        self.most_waiting = MOST_WAITING;
+    fn beginning(&mut self, most: Ahead) -> Vec<Seen> {
+        self.fill(most);
         let Some(reader) = &self.reader else { return Vec::new() };
         let seen = |Reverse(waiting): &Reverse<Waiting>| {
             let link = reader.interfaces().get(waiting.record.interface as usize)?.link;
@@ -221,7 +225,7 @@ impl Input {
     fn next_packet(&mut self) -> Option<(Option<Instant>, u32, u64, Captured)> {
         let Reverse(Waiting { record, number, .. }) = self.waiting.pop()?;
         self.waiting_bytes -= record.bytes.len();
-        self.fill();
+        self.fill(MOST_WAITING);
         let link = self.reader.as_ref()?.interfaces().get(record.interface as usize)?.link;
         match segment(link, &record) {
             Ok(captured) => {
@@ -333,7 +337,7 @@ impl Ord for Waiting {
     }
 }
 
-const MOST_WAITING: usize = 4096;
-/// Records of each file that clocks are compared by.
-const MOST_COMPARED: usize = 1 << 16;
-const MOST_WAITING_BYTES: usize = 32 << 20;
+/// As far as is needed to put records in order.
+const MOST_WAITING: Ahead = Ahead { records: 4096, bytes: 32 << 20 };
+/// As far as clocks are compared, of each of two files.
+const MOST_COMPARED: Ahead = Ahead { records: 1 << 16, bytes: 32 << 20 };
