@@ -39,6 +39,7 @@ pub use comparison::comparison;
 pub use headline::{Headline, PaperHead, paper_heads};
 pub use inspection::inspection;
 pub use leaderboard::leaderboard;
+pub use number::{bytes, percent};
 pub use pairwise::pairwise;
 pub use rows::{Header, Results, Row, comparison_rows, json, run_rows};
 pub use runs::runs;

@@ -38,7 +38,7 @@ fn places_for(half: f64) -> usize {
 }
 
 /// Formats a share in percent; a small share that would round to zero is shown as `<0.01 %`.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),
         p if p >= 9.95 => format!("{p:.0} %"),
@@ -48,8 +48,8 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// Bytes in decimal kB or MB.
-pub(crate) fn bytes(n: f64) -> String {
+/// Formats bytes in decimal kB or MB.
+pub fn bytes(n: f64) -> String {
     match n {
         0.0 => "0".to_owned(),
         n if n < 999.5 => format!("{n:.0} B"),

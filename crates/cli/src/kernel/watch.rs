@@ -1,12 +1,16 @@
 //! `anabranch kernel watch`: decisions of the kernel's MPTCP as they happen.
 
+mod page;
+
 use crate::failure::Failure;
 use crate::output;
+use crate::result_file::ResultFile;
 use crate::why::interval;
 use crate::wire_options::span;
 use anabranch_host::{Caught, sockets_of};
-use anabranch_kernel::watch::{ConnectionReport, Event, Picture, Report, SubflowReport, Wanted, Watch, groups};
+use anabranch_kernel::watch::{ConnectionReport, Course, Event, Picture, Report, SubflowReport, Wanted, Watch, groups};
 use anabranch_lab::format::{KERNEL_WATCH, NoContents};
+use anabranch_report::html;
 use anabranch_report::{Align, Table, hang};
 use anabranch_units::{Duration, quantity};
 use clap::Args as ClapArgs;
@@ -23,6 +27,7 @@ use std::time::Instant;
   sudo anabranch kernel watch $(pidof curl)                those of a process, until it ends
   sudo anabranch kernel watch /sys/fs/cgroup/user.slice    those of a control group and of the groups in it
   sudo anabranch kernel watch --duration 10s --json > decisions.jsonl
+  sudo anabranch kernel watch $(pidof curl) --report watch.html    the course of it as a page with figures
 
 For each connection: how often the scheduler was asked for a subflow, how often no data left then or data went to \
 another subflow than the rule of Linux gives, and what the other host acknowledged. For each subflow: how often the \
@@ -46,6 +51,10 @@ pub struct WatchArgs {
     /// Print each event as a line of JSON, and totals at the end, instead of tables.
     #[arg(long)]
     pub json: bool,
+    /// Write a page when the watch ends: data of each subflow over time, choices, and causes for which data waited.
+    /// Figures are of the connection that moved most.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<ResultFile>,
 }
 
 /// Connections that are asked for.
@@ -92,7 +101,34 @@ pub(super) fn watch(args: &WatchArgs) -> Result<(), Failure> {
     let mut caught = Caught::new().map_err(|error| Failure::Failed(miette!("cannot catch signals: {error}")))?;
     let mut watch = Watch::start(args.buffer).map_err(super::failed)?;
     let mut picture = Picture::new(wanted);
+    let mut course = args.report.as_ref().map(|_| Course::default());
     let mut screen = output::Screen::default();
+    let shown = follow(args, &mut caught, &mut watch, &mut picture, &mut course, &mut screen);
+    let report = picture.whole(lost(&watch)?);
+    let shown = shown.and_then(|()| match args.json {
+        true => output::print(&format!("{}\n", json!(Event::Summary { totals: report.clone() }))),
+        false => screen.show(&table(&report, true)),
+    });
+    // Also when nobody reads the tables any more: `kernel watch --report FILE | head`.
+    let written = match (&args.report, &course) {
+        (Some(path), Some(course)) => {
+            let page = page::page(&args.target, &report, course, &output::command_line());
+            output::write(path, html::page(&page).as_bytes())
+        }
+        _ => Ok(()),
+    };
+    written.and(shown)
+}
+
+/// Shows what happens until the watch is over.
+fn follow(
+    args: &WatchArgs,
+    caught: &mut Caught,
+    watch: &mut Watch,
+    picture: &mut Picture,
+    course: &mut Option<Course>,
+    screen: &mut output::Screen,
+) -> Result<(), Failure> {
     if args.json {
         output::print(&format!("{}\n", json!(KERNEL_WATCH.document(NoContents {}))))?;
     }
@@ -101,13 +137,16 @@ pub(super) fn watch(args: &WatchArgs) -> Result<(), Failure> {
     while !over {
         over = caught.wait(PAUSE).map_err(|error| Failure::Failed(miette!("cannot wait for signals: {error}")))?;
         // Sockets of a process, and groups in a group, come and go.
-        match self::wanted(&args.target)? {
+        match wanted(&args.target)? {
             Some(now) => picture.set_wanted(now),
             None => over = true,
         }
         let mut lines = String::new();
         watch.drain(|raw| {
             picture.take(raw, &mut |event| {
+                if let Some(course) = course {
+                    course.take(&event);
+                }
                 if args.json {
                     lines += &serde_json::to_string(&event).expect("an event has only texts as keys");
                     lines.push('\n');
@@ -118,17 +157,13 @@ pub(super) fn watch(args: &WatchArgs) -> Result<(), Failure> {
         let elapsed = Duration::from_nanos(u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX));
         over |= args.duration.is_some_and(|most| elapsed >= most);
         if elapsed >= next && !over && !args.json {
-            screen.show(&table(&picture.interval(lost(&watch)?), false))?;
+            screen.show(&table(&picture.interval(lost(watch)?), false))?;
             while elapsed >= next {
                 next += args.interval;
             }
         }
     }
-    let report = picture.whole(lost(&watch)?);
-    match args.json {
-        true => output::print(&format!("{}\n", json!(Event::Summary { totals: report }))),
-        false => screen.show(&table(&report, true)),
-    }
+    Ok(())
 }
 
 fn lost(watch: &Watch) -> Result<u64, Failure> {
@@ -191,7 +226,6 @@ fn table(report: &Report, whole: bool) -> String {
     }
     text += ":\n";
     let mut connections: Vec<&ConnectionReport> = report.connections.iter().collect();
-    let data = |it: &ConnectionReport| it.data_acked.max(it.subflows.iter().map(|subflow| subflow.mapped).sum());
     connections.sort_by_key(|it| std::cmp::Reverse(data(it)));
     connections.iter().take(MOST).for_each(|it| text += &of_connection(it, report.seconds));
     let more = connections.len().saturating_sub(MOST);
@@ -201,22 +235,40 @@ fn table(report: &Report, whole: bool) -> String {
     text
 }
 
+/// Data of a connection, sent or received \[bytes\].
+fn data(connection: &ConnectionReport) -> u64 {
+    connection.data_acked.max(connection.subflows.iter().map(|subflow| subflow.mapped).sum())
+}
+
 fn of_connection(connection: &ConnectionReport, seconds: f64) -> String {
-    let rate = |bytes: u64| format!("{:.2}", bytes as f64 * 8e-6 / seconds.max(1e-9));
-    let head = match connection.decisions + connection.data_acked {
-        0 => format!("connection {}, data arrive", connection.connection),
-        _ => format!(
-            "connection {}: {} decisions, {} without data, {} against the rule; {} Mbit/s acknowledged, {} bytes \
-             outstanding, {} sent again",
-            connection.connection,
-            connection.decisions,
-            connection.without_data,
-            connection.unexpected,
-            rate(connection.data_acked),
-            connection.outstanding,
-            connection.sent_again,
-        ),
-    };
+    hang("", &head(connection, seconds), output::width()) + &subflows(connection, seconds).to_string()
+}
+
+/// Formats a rate in Mbit/s.
+fn rate(bytes: u64, seconds: f64) -> String {
+    format!("{:.2}", bytes as f64 * 8e-6 / seconds.max(1e-9))
+}
+
+/// Counts of a connection in words.
+fn head(connection: &ConnectionReport, seconds: f64) -> String {
+    if connection.decisions + connection.data_acked == 0 {
+        return format!("connection {}, data arrive", connection.connection);
+    }
+    format!(
+        "connection {}: {} decisions, {} without data, {} against the rule; {} Mbit/s acknowledged, {} bytes \
+         outstanding, {} sent again",
+        connection.connection,
+        connection.decisions,
+        connection.without_data,
+        connection.unexpected,
+        rate(connection.data_acked, seconds),
+        connection.outstanding,
+        connection.sent_again,
+    )
+}
+
+/// Choices and states of the subflows of a connection.
+fn subflows(connection: &ConnectionReport, seconds: f64) -> Table {
     let right = ["chosen", "share", "Mbit/s", "pacing", "queue [ms]", "cwnd", "RTT [ms]", "arrived", "bad"];
     let columns = right.into_iter().map(|name| (name, Align::Right));
     let mut table = Table::new([("subflow", Align::Left)].into_iter().chain(columns).chain([("state", Align::Left)]));
@@ -233,12 +285,12 @@ fn of_connection(connection: &ConnectionReport, seconds: f64) -> String {
             of(latest.and_then(|it| it.queued_ms).map(|time| format!("{time:.1}"))),
             of(latest.map(|it| it.cwnd.to_string())),
             of(latest.map(|it| format!("{:.1}", it.srtt_ms))),
-            rate(subflow.mapped),
+            rate(subflow.mapped, seconds),
             subflow.mapping_errors.to_string(),
             state(subflow),
         ]);
     }
-    hang("", &head, output::width()) + &table.to_string()
+    table
 }
 
 /// State of a subflow in words.

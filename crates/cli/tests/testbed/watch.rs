@@ -52,6 +52,7 @@ struct Watched {
     lines: String,
     summary: Value,
     paths: Value,
+    directory: PathBuf,
 }
 
 /// A transfer that is watched by `watch`, a piece of shell that knows the sender as `$sender`.
@@ -74,7 +75,7 @@ fn watched(test: &str, second: &str, watch: &str) -> Option<Watched> {
     let summary = last["totals"].clone();
     assert_eq!(summary["lost"], 0, "{summary}");
     let testbed: Value = serde_json::from_str(&read("testbed.json")).unwrap();
-    Some(Watched { lines, summary, paths: testbed["paths"].clone() })
+    Some(Watched { lines, summary, paths: testbed["paths"].clone(), directory })
 }
 
 impl Watched {
@@ -185,6 +186,62 @@ fn a_backup_is_not_chosen() {
     assert_eq!(states, [false, true]);
     let length = watched.summary["seconds"].as_f64().unwrap();
     assert!((15.0..60.0).contains(&length), "{length}");
+}
+
+/// The figures of the page have what the totals have. A watch that is killed and one whose disk is full leave no page.
+#[test]
+fn a_report_shows_the_transfer_or_is_not_there() {
+    let script = "watch=\"$watch --buffer 16MiB\"
+$watch --report killed.html > killed.jsonl & killed=$!
+$watch $sender --report watch.html > watch.jsonl 2> watch.err
+wait $sender
+kill -9 $killed
+mkdir -p full
+mount -t tmpfs -o size=16k none full
+if $watch --duration 200ms --report full/watch.html > full.jsonl 2> full.err; then exit 8; fi
+ls -A full > full.left\n";
+    let Some(watched) = watched("watch-report", "", script) else { return };
+    let directory = &watched.directory;
+    let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
+    assert!(!read("killed.jsonl").is_empty() && !directory.join("killed.html").exists());
+    assert!(read("full.err").contains("No space left") && read("full.left").is_empty(), "{}", read("full.err"));
+    let page = read("watch.html");
+    let (_, rest) = page.split_once("<p class=\"about\">").unwrap();
+    let sentence = rest.split("</p>").next().unwrap();
+    println!("{sentence}");
+    for said in ["10.77.1.2 carried", "and 10.77.2.2 ", "against the rule", "of 8.00 MB that were sent, "] {
+        assert!(sentence.contains(said), "{said}: {sentence}");
+    }
+    let (_, rest) = page.split_once("id=\"s-watch-data\">").unwrap();
+    let data: Value = serde_json::from_str(rest.split("</script>").next().unwrap()).unwrap();
+    let figures = data["figures"].as_array().unwrap();
+    let figure = |name: &str| figures.iter().find(|it| it["file"].as_str().unwrap().ends_with(name)).unwrap();
+    for (path, address) in ["10.77.1.2", "10.77.2.2"].into_iter().enumerate() {
+        let series =
+            |of: &Value| of["series"].as_array().unwrap().iter().find(|it| it["name"] == address).unwrap().clone();
+        let given = series(figure("given"));
+        let numbers = |name: &str| -> Vec<f64> {
+            given[name].as_array().unwrap().iter().map(|it| it.as_f64().unwrap()).collect()
+        };
+        let (x, y) = (numbers("x"), numbers("y"));
+        // The last point only ends the last step.
+        let bits: f64 = x.windows(2).zip(&y).map(|(x, y)| (x[1] - x[0]) * y).sum();
+        let given = watched.of_subflow(path, "sent") as f64;
+        assert!((bits / 8.0 - given).abs() < 0.01 * given, "path {path}: {bits} bits of {given} bytes");
+        let chosen =
+            figure("decisions")["series"].as_array().unwrap().iter().find(|it| it["name"] == "as the rule gives");
+        let chosen = chosen.unwrap();
+        let at = |name: &str, at: usize| match &chosen[name] {
+            Value::Array(all) => all[at].as_f64().unwrap(),
+            one => one.as_f64().unwrap(),
+        };
+        assert_eq!(at("e", path) - at("x", path), watched.of_subflow(path, "chosen") as f64);
+    }
+    // What the other host acknowledged at last is all.
+    let sequence = figure("sequence")["series"].as_array().unwrap();
+    let acked = sequence.iter().find(|it| it["name"] == "DATA_ACK").unwrap()["y"].as_array().unwrap();
+    let last = acked.last().unwrap().as_f64().unwrap();
+    assert!((last - BYTES as f64).abs() < 0.01 * BYTES as f64, "{last}");
 }
 
 /// Unknown processes and groups are refused before anything is loaded.

@@ -4,11 +4,13 @@
 //! [`Picture`] finds out whose they are, since some tracepoints do not say, and counts. Nothing in the kernel is
 //! changed, and the programs go with the process.
 
+mod course;
 mod event;
 mod picture;
 #[cfg(test)]
 mod tests;
 
+pub use course::{CAUSES, Cause, ConnectionCourse, Course, Interval, Sample, Samples, SubflowCourse, SubflowInterval};
 pub use event::{Candidate, Event, Fault, Raw};
 pub use picture::{ConnectionReport, Picture, Report, SubflowReport, Wanted};
 

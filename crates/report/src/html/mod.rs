@@ -27,6 +27,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 
 pub use packed::CHART_SCRIPT;
+pub use run::{axis, figure, names, series, stack};
 pub use trace::TraceDrawing;
 
 /// A page.

@@ -70,7 +70,7 @@ impl Section {
 
 impl Grid {
     /// A table of the terminal under these words.
-    pub(super) fn of(table: crate::Table, caption: String) -> Grid {
+    pub fn of(table: crate::Table, caption: String) -> Grid {
         let (columns, rows) = table.into_parts();
         let columns = columns.into_iter().map(|(head, align)| super::Column::new(head, align)).collect();
         Grid { caption, columns, rows, ..Grid::default() }
@@ -159,20 +159,24 @@ fn repetitions(measure: MeasureName, header: &Header, runs: &[Run]) -> Vec<Figur
     [means].into_iter().chain(distribution).collect()
 }
 
-pub(super) fn axis(label: &str, unit: &str) -> Axis {
+/// An axis with numbers on a linear scale.
+pub fn axis(label: &str, unit: &str) -> Axis {
     Axis { label: label.to_owned(), unit: unit.to_owned(), scale: Scale::Linear }
 }
 
-pub(super) fn names(label: &str) -> Axis {
+/// An axis with categories.
+pub fn names(label: &str) -> Axis {
     Axis { label: label.to_owned(), unit: String::new(), scale: Scale::Category }
 }
 
-pub(super) fn figure(id: &str, title: &str, mark: Mark, x: Axis, y: Axis, series: Vec<Series>) -> Figure {
+/// A figure in one panel, without notes.
+pub fn figure(id: &str, title: &str, mark: Mark, x: Axis, y: Axis, series: Vec<Series>) -> Figure {
     let (id, title) = (id.to_owned(), title.to_owned());
     Figure { id, title, mark, x, y, panels: None, columns: None, series, first: Vec::new(), notes: Vec::new() }
 }
 
-pub(super) fn series(name: impl Into<String>, points: Vec<Point>) -> Series {
+/// A series of our own measurements.
+pub fn series(name: impl Into<String>, points: Vec<Point>) -> Series {
     Series { name: name.into(), origin: SeriesOrigin::Measured, points }
 }
 
@@ -331,8 +335,8 @@ pub(super) fn waiting<'a>(all: impl Iterator<Item = (String, Vec<&'a Measured>)>
     drawn
 }
 
-/// Adds a bar made of these parts.
-pub(super) fn stack(stacks: &mut [Series], name: &str, parts: &[f64], n: usize) {
+/// Adds a bar made of these parts, one to each of the series, which are of [`Mark::Span`]. It is about `n` runs.
+pub fn stack(stacks: &mut [Series], name: &str, parts: &[f64], n: usize) {
     let mut begin = 0.0;
     for (series, part) in stacks.iter_mut().zip(parts) {
         let end = begin + part;
