@@ -14,6 +14,7 @@ mod kernel;
 mod killed;
 mod links;
 mod ordinary_user;
+mod soak;
 mod steer;
 mod terminal;
 mod watch;
