@@ -111,6 +111,30 @@ fn results_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn overrides_lie_over_axes_and_systems_and_results_say_so() {
+    let directory = with_study("study-set");
+    let sets = ["--set", "path.a.loss=1%", "--set", "host.scheduler=ecf"];
+    let arguments = [&["study", "mine.toml", "--json", "--report", "page.html"], &sets[..]].concat();
+    let json: serde_json::Value = serde_json::from_str(&succeed(&directory, &arguments)).unwrap();
+    let study = &json["studies"][0];
+    assert_eq!(study["sets"], serde_json::json!(["path.a.loss=1%", "host.scheduler=ecf"]));
+    let all = "--set path.a.loss=1% --set host.scheduler=ecf";
+    assert_eq!(study["command"], format!("anabranch study mine.toml {all}"));
+    // The axis sets what is overridden: its points are one.
+    let points = study["figures"][0]["series"][0]["points"].as_array().unwrap();
+    assert!(points.len() == 3 && points.iter().all(|point| point["y"] == points[0]["y"]), "{points:?}");
+    assert!(study["systems"][0]["policies"].to_string().contains("ecf"), "{}", study["systems"]);
+    let rows = fs::read_to_string(directory.join("anabranch-studies/mine.csv")).unwrap();
+    assert!(rows.lines().skip(1).all(|row| row.ends_with(all)), "{rows}");
+    let page = fs::read_to_string(directory.join("page.html")).unwrap();
+    assert!(page.contains("Overridden: path.a.loss=1%, host.scheduler=ecf."), "the page does not say it");
+
+    let output = anabranch(&directory, &["study", "mine.toml", "--set", "host.schedular=ecf"]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && error.contains("scheduler"), "{error}");
+}
+
+#[test]
 fn what_is_wrong_is_said_with_its_place() {
     let directory = with_study("study-errors");
     for (from, to, said) in [

@@ -58,12 +58,23 @@ fn statement(judged: &Judged, width: usize) -> String {
     text
 }
 
-/// A figure as a table: a row for each place on the horizontal axis, a column for each series.
+/// A figure as a table.
 fn table(figure: &Figure) -> String {
+    match numbers(figure) {
+        Some((heading, table)) => format!("{heading}\n{table}"),
+        None => {
+            let points: usize = figure.series.iter().map(|series| series.points.len()).sum();
+            format!("{}: {points} points, for the eye: --report, or the JSON\n", figure.title)
+        }
+    }
+}
+
+/// The heading and the numbers of a figure: a row for each place on the horizontal axis, a column for each series.
+/// `None` if its series are too long.
+pub(crate) fn numbers(figure: &Figure) -> Option<(String, Table)> {
     let measured: Vec<_> = figure.series.iter().filter(|series| series.points.len() <= MOST_ROWS).collect();
     if measured.is_empty() {
-        let points: usize = figure.series.iter().map(|series| series.points.len()).sum();
-        return format!("{}: {points} points, for the eye: --report, or the JSON\n", figure.title);
+        return None;
     }
     let heading = match figure.y.unit.as_str() {
         "" => format!("{}: {}", figure.title, figure.y.label),
@@ -97,7 +108,7 @@ fn table(figure: &Figure) -> String {
         }
         table.row(row);
     }
-    format!("{heading}\n{table}")
+    Some((heading, table))
 }
 
 /// Longer series, such as curves and series over time, are for the eye.
@@ -189,20 +200,28 @@ pub fn reproduction(results: &[StudyResult], command: &str, all_papers: bool) ->
         0 => ".\n\n".to_owned(),
         own => format!("; {own} more are ours.\n\n"),
     };
-    text += "A statement is *reproduced* if it holds within its tolerance or our 95 % interval, an order if every paired\n\
-             difference counts and is at least one percent. Otherwise it is graded by the size of the effect: *stronger* or\n\
-             *weaker* by at most a factor of two, *sign only*, *not significant*, *opposite*. Where a paper compares with a\n\
-             system whose formulas are not public, the *comparator* is *unavailable*, whatever our reconstruction does. A sentence\n\
-             that several rows judge, such as that one system is faster than three others, counts once, by the worst of them. The\n\
-             rules are in `docs/studies.md`. Nothing is fitted to a figure, save where a study says so: what a paper leaves\n\
+    text += "A statement is *reproduced* if it holds within its tolerance or our 95 % interval, an \
+             order if every paired\n\
+             difference counts and is at least one percent. Otherwise it is graded by the size of \
+             the effect: *stronger* or\n\
+             *weaker* by at most a factor of two, *sign only*, *not significant*, *opposite*. Where \
+             a paper compares with a\n\
+             system whose formulas are not public, the *comparator* is *unavailable*, whatever our \
+             reconstruction does. A sentence\n\
+             that several rows judge, such as that one system is faster than three others, counts \
+             once, by the worst of them. The\n\
+             rules are in `docs/studies.md`. Nothing is fitted to a figure, save where a study says \
+             so: what a paper leaves\n\
              open is assumed once for all of its figures and listed in the study.\n\n";
     let searches: Vec<&Search> =
         results.iter().flat_map(|result| &result.statements).filter_map(|judged| judged.search.as_ref()).collect();
     if !searches.is_empty() {
         let found = searches.iter().filter(|search| search.reproduced().next().is_some()).count();
         text += &format!(
-            "Where a statement fails, the last column has the smallest set of its study's other assumptions under which it is\n\
-             reproduced with all repetitions: each alone was tried, then pairs and triples. There is one for {found} of {}\n\
+            "Where a statement fails, the last column has the smallest set of its study's other \
+             assumptions under which it is\n\
+             reproduced with all repetitions: each alone was tried, then pairs and triples. There \
+             is one for {found} of {}\n\
              statements; a set that was found among many may owe it to chance.\n\n",
             searches.len()
         );

@@ -25,6 +25,6 @@ pub use named::{named, named_ack_path, split as split_policies};
 pub use resolve::{Given, HostSettings};
 pub use scenario::{Origin, ReadTrace, Scenario, in_shell, not_found};
 pub use schema::schema;
-pub use tree::Layer;
+pub use tree::{Layer, merged};
 pub use variant::{Chosen, Settings, Switched, Variant};
 pub use watch::Watch;

@@ -34,6 +34,18 @@ pub struct Layer<'a> {
     pub within: Option<&'static str>,
 }
 
+/// Returns several texts, each of which overrides those before it, and overrides by `KEY=VALUE` as one TOML text. It is
+/// not checked to be a scenario.
+///
+/// # Errors
+///
+/// If a text is not TOML, or an override cannot be applied.
+pub fn merged(layers: &[Layer<'_>], sets: &[String]) -> Result<String, ScenarioError> {
+    let mut tree = Tree::read(layers)?;
+    sets.iter().try_for_each(|set| tree.set(set))?;
+    tree.text()
+}
+
 /// Keys of a path or link that exclude each other: an override of one removes the others.
 const RIVALS: [(&str, &[&str]); 5] =
     [("rate", &["down", "up"]), ("down", &["rate"]), ("up", &["rate"]), ("delay", &["rtt"]), ("rtt", &["delay"])];
@@ -65,6 +77,27 @@ impl Tree {
         self.merged()
             .and_then(|root| T::deserialize(toml::de::Deserializer::from(root)).map_err(|e| Problem::from_toml(&e)))
             .map_err(|problem| self.sources.error(problem))
+    }
+
+    /// Returns the content as one TOML text, without comments: keys in order, but paths and links as they are listed,
+    /// since the first path is that of the first subflow.
+    pub(crate) fn text(&self) -> Result<String, ScenarioError> {
+        let mut whole: toml::Table = self.decode()?;
+        let root = self.merged().map_err(|problem| self.sources.error(problem))?;
+        let mut listed = Vec::new();
+        for name in ["path", "link"] {
+            let Some(DeValue::Table(table)) = root.get_ref().get(name).map(Spanned::get_ref) else { continue };
+            let Some(toml::Value::Table(mut values)) = whole.remove(name) else { continue };
+            let mut keys: Vec<(usize, &str)> =
+                table.iter().map(|(key, value)| (value.span().start, key.get_ref().as_ref())).collect();
+            keys.sort_unstable();
+            for (_, key) in keys {
+                let one = values.remove(key).map(|value| (key.to_owned(), value));
+                let one = toml::Value::Table(one.into_iter().collect());
+                listed.push(toml::Table::from_iter([(name.to_owned(), one)]).to_string());
+            }
+        }
+        Ok([vec![whole.to_string()], listed].concat().join("\n"))
     }
 
     /// Returns the SHA-256 of the content: keys in order, without comments, layout, seed and repetitions, and with the
@@ -278,6 +311,21 @@ mod tests {
         let mss = root.get_ref()["host"].get_ref().get("mss").unwrap().span();
         assert!(tree.sources.is_in_file(&mss));
         assert_eq!(tree.sources.error(Problem::at(&mss, "", "")).quoted(), Some("1400"));
+    }
+
+    #[test]
+    fn the_merged_text_has_the_digest_of_its_parts() {
+        let layer = Layer { name: "test.toml", text: FILE, within: None };
+        let sets = ["path.wlan.rtt=30ms", "path.wlan.down=x.down", "workload.0.count=3"].map(str::to_owned);
+        let mut tree = Tree::read(&[layer]).unwrap();
+        sets.iter().try_for_each(|set| tree.set(set)).unwrap();
+        let text = merged(&[layer], &sets).unwrap();
+        let again = Tree::read(&[Layer { name: "merged", text: &text, within: None }]).unwrap();
+        assert_eq!(again.digest(&BTreeMap::new()), tree.digest(&BTreeMap::new()), "{text}");
+        let two = Layer { text: "[path.b]\nrate = \"1mbit\"\n[path.a]\nrate = \"2mbit\"\n", ..layer };
+        let listed = merged(&[two], &["path.b.rtt=1ms".to_owned()]).unwrap();
+        assert!(listed.find("[path.b]") < listed.find("[path.a]"), "{listed}");
+        assert!(!text.contains("delay") && text.contains("up = \"25mbit\""), "{text}");
     }
 
     #[test]

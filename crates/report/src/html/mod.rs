@@ -28,6 +28,7 @@ use std::collections::BTreeSet;
 
 pub use packed::CHART_SCRIPT;
 pub use run::{axis, figure, names, series, stack};
+pub use study::tables_of;
 pub use trace::TraceDrawing;
 
 /// A page.
@@ -238,7 +239,7 @@ impl<'a> PaperShown<'a> {
             section: slug(&it.study),
             figure: &it.figure,
             stack: &it.stack,
-            verdict: VerdictShown::new(it.judged.verdict, it.judged.outcome()),
+            verdict: VerdictShown::from(&it.judged),
             judged: &it.judged,
         };
         PaperShown {
@@ -270,10 +271,16 @@ struct JudgedShown<'a> {
 
 /// A verdict as symbol and word; the class gives the colour.
 #[derive(Serialize)]
-struct VerdictShown {
+pub struct VerdictShown {
     symbol: &'static str,
     word: String,
     class: &'static str,
+}
+
+impl From<&Judged> for VerdictShown {
+    fn from(judged: &Judged) -> Self {
+        VerdictShown::new(judged.verdict, judged.outcome())
+    }
 }
 
 impl VerdictShown {
@@ -330,7 +337,7 @@ impl<'a> Shown<'a> {
             all.map(|it| (it.name(), &*it.ours, VerdictShown::new(it.verdict, it.outcome()))).collect()
         };
         let judged = |judged: &'a Judged| JudgedShown {
-            verdict: VerdictShown::new(judged.verdict, judged.outcome()),
+            verdict: VerdictShown::from(judged),
             search: judged.search.as_ref().map(Search::to_string),
             tried: judged.search.as_ref().map(tried).unwrap_or_default(),
         };

@@ -1,6 +1,6 @@
 //! Studies as sections of a page.
 
-use super::{Page, Section};
+use super::{Grid, Page, Section};
 use crate::paper_heads;
 use anabranch_study::figure::Figure;
 use anabranch_study::study::StudyResult;
@@ -41,6 +41,11 @@ impl Section {
             let few = "Run with --quick: few points and few repetitions. The verdicts of the full study count.";
             warnings.push(few.to_owned());
         }
+        if !study.sets.is_empty() {
+            let sets = study.sets.join(", ");
+            warnings
+                .push(format!("Overridden: {sets}. The paper's statements are judged under this assumption of ours."));
+        }
         if study.unfinished_runs > 0 {
             warnings.push(format!(
                 "In {} of {} runs not all transfers completed; what they left undone counts until the run was stopped.",
@@ -59,19 +64,31 @@ impl Section {
             figures: study.figures.iter().flat_map(|it| [it.clone()].into_iter().chain(distribution(it))).collect(),
             traces: Vec::new(),
             tables: Vec::new(),
-            facts: vec![
-                ("study".to_owned(), study.name.clone()),
-                ("runs".to_owned(), study.runs.to_string()),
-                ("seeds".to_owned(), seeds(&study.seeds)),
-                ("digest (SHA-256)".to_owned(), study.digest.clone()),
-                ("Anabranch".to_owned(), version(study)),
-            ],
+            facts: facts(study),
             assumptions: study.assumptions.clone(),
             systems: study.systems.clone(),
             scenario: study.scenario.clone(),
             command: study.command.clone(),
         }
     }
+}
+
+fn facts(study: &StudyResult) -> Vec<(String, String)> {
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    let overrides = (!study.sets.is_empty()).then(|| fact("overrides", study.sets.join(", ")));
+    let first = [fact("study", study.name.clone())].into_iter().chain(overrides);
+    let rest = [
+        fact("runs", study.runs.to_string()),
+        fact("seeds", seeds(&study.seeds)),
+        fact("digest (SHA-256)", study.digest.clone()),
+        fact("Anabranch", version(study)),
+    ];
+    first.chain(rest).collect()
+}
+
+/// The numbers of figures as tables, without those that are for the eye.
+pub fn tables_of(figures: &[Figure]) -> Vec<Grid> {
+    figures.iter().filter_map(crate::study::numbers).map(|(heading, table)| Grid::of(table, heading)).collect()
 }
 
 /// The distributions behind the means of a figure, unless they are too many for one diagram.

@@ -118,12 +118,16 @@ fn time() -> Figure {
             let y = 20.0 + 10.0 * k + (f64::from(n % 17) + 0.3 * k * f64::from(n % 5)) * 0.7;
             measured(t, y, 3.0)
         };
-        (0..300).map(point).collect()
+        let panel = |name: &'static str| (0..150).map(move |n| Point { panel: Some(name.to_owned()), ..point(2 * n) });
+        panel("0 %").chain(panel("1 %")).collect()
     };
     let all = SYSTEMS[..3].iter().enumerate();
     let series = all.map(|(k, name)| series(name, SeriesOrigin::Measured, points(k as f64))).collect();
     let (x, y) = (axis("time", "s", Scale::Linear), axis("out-of-order queue", "segments", Scale::Linear));
-    figure("late-fig10-d", "Out-of-order queue over time", Mark::Step, x, y, series)
+    Figure {
+        panels: Some("loss".to_owned()),
+        ..figure("late-fig10-d", "Out-of-order queue over time", Mark::Step, x, y, series)
+    }
 }
 
 /// Stacked bars along time.
@@ -215,6 +219,7 @@ pub fn study() -> StudyResult {
         digest: "0123456789abcdef".repeat(4),
         command: "anabranch study late/fig10 --report late.html".to_owned(),
         quick: true,
+        sets: Vec::new(),
         seeds: (1..=30).collect(),
         runs: 3000,
         unfinished_runs: 2,

@@ -89,10 +89,11 @@ impl Grid {
         self.cells.values().map(|scenario| scenario.digest.clone()).collect()
     }
 
-    /// Returns the runs that are not in the journal, each once.
+    /// Returns the runs that are not in the journal, each once. Every cell has a run with the first seed before any has
+    /// one with the second: what there is at any time is an early form of the whole.
     pub(super) fn missing<'a>(&'a self, journal: &Journal) -> Vec<(&'a Scenario, u64)> {
         let mut known = BTreeSet::new();
-        let all = self.cells.values().flat_map(|scenario| self.seeds.iter().map(move |seed| (scenario, *seed)));
+        let all = self.seeds.iter().flat_map(|seed| self.cells.values().map(move |scenario| (scenario, *seed)));
         all.filter(|(scenario, seed)| !journal.has(&scenario.digest, *seed) && known.insert((&scenario.digest, *seed)))
             .collect()
     }
@@ -105,13 +106,10 @@ impl Grid {
         in_parallel(&self.missing(journal), jobs, done, &one).map(|_: Vec<()>| ())
     }
 
-    /// Returns all results when all runs are made.
+    /// Returns the results that there are: of each cell the runs with the first seeds, so that pairs stay pairs.
     pub(super) fn table(&self, journal: &Journal) -> Table<'_> {
-        let of = |scenario: &Scenario| {
-            let run =
-                |seed: &u64| journal.get(&scenario.digest, *seed).expect("a study is read when its runs are made");
-            self.seeds.iter().map(run).collect()
-        };
+        let of =
+            |scenario: &Scenario| self.seeds.iter().map_while(|seed| journal.get(&scenario.digest, *seed)).collect();
         Table { grid: self, runs: self.cells.iter().map(|(key, scenario)| (key.clone(), of(scenario))).collect() }
     }
 
@@ -185,10 +183,12 @@ impl Study {
         claim.at.iter().map(|(name, at)| (name.clone(), at.value.clone())).collect()
     }
 
-    /// Returns the settings of a point: axes first, so that a system can override them.
-    fn sets(&self, point: &Point, system: &SystemTable, extra: &[At<String>]) -> Vec<String> {
+    /// Returns the settings of a point: axes first, so that a system can override them; overrides of the whole study
+    /// lie over both.
+    pub(super) fn sets(&self, point: &Point, system: &SystemTable, extra: &[At<String>]) -> Vec<String> {
         let of_axes = self.axes.iter().zip(point).flat_map(|(axis, n)| axis.points[*n].sets.iter().cloned());
-        of_axes.chain(system.set.iter().chain(extra).map(|at| at.value.clone())).collect()
+        let values = |all: &[At<String>]| all.iter().map(|at| at.value.clone()).collect::<Vec<_>>();
+        of_axes.chain(values(&system.set)).chain(self.sets.iter().cloned()).chain(values(extra)).collect()
     }
 
     /// Describes a point in words: `loss 1 %, RTT 20 ms`.

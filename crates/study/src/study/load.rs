@@ -30,6 +30,8 @@ pub struct Study {
     pub(super) sensitivities: Vec<SensitivityTable>,
     /// Assumptions where the paper leaves something open: the base's, then the study's own.
     pub(super) assumptions: Vec<Assumption>,
+    /// Overrides that lie over all systems and points.
+    pub(super) sets: Vec<String>,
     /// Name and text of each file, the base first.
     layers: Vec<(String, String)>,
     /// Directory of the traces named in the file; `None` for a study inside the program.
@@ -67,6 +69,11 @@ impl Axis {
             true => label.clone(),
             false => format!("{label} {}", self.unit),
         }
+    }
+
+    /// Returns true if `--quick` keeps the point.
+    pub(super) fn is_quick(&self, point: usize) -> bool {
+        self.quick.as_ref().is_none_or(|quick| quick.contains(&self.points[point].x))
     }
 }
 
@@ -156,34 +163,39 @@ impl Study {
         }
         assumptions.extend(file.assumption.iter().cloned());
         let digest = hex(&hash.finalize());
-        let study =
-            Study { name: name.to_owned(), digest, axes, sensitivities, assumptions, layers, directory, sources, file };
+        let study = Study {
+            name: name.to_owned(),
+            file,
+            digest,
+            axes,
+            sensitivities,
+            assumptions,
+            sets: Vec::new(),
+            layers,
+            directory,
+            sources,
+        };
         study.check().map_err(|problem| study.sources.error(problem))?;
         Ok(study)
     }
 
     /// Returns its scenario with the settings `sets`.
     pub(crate) fn scenario(&self, catalogue: &Arc<Catalogue>, sets: &[String]) -> Result<Scenario, ScenarioError> {
-        let layers: Vec<Layer<'_>> =
-            self.layers.iter().map(|(name, text)| Layer { name, text, within: Some(SCENARIO) }).collect();
         let origin = Origin { scenario: self.name.clone(), sets: sets.to_vec() };
         let read = |trace: &str, from_set: bool| match &self.directory {
             Some(directory) if !from_set => std::fs::read_to_string(directory.join(trace)),
             _ => std::fs::read_to_string(trace),
         };
-        Scenario::layered(catalogue, &self.name, &layers, origin, &read)
+        Scenario::layered(catalogue, &self.name, &self.scenario_layers(), origin, &read)
     }
 
-    /// Returns its scenario as TOML, merged with that of its base.
-    pub(super) fn scenario_text(&self) -> String {
-        let mut whole = toml::Table::new();
-        for (_, text) in &self.layers {
-            let layer = text.parse::<toml::Table>().ok().and_then(|mut table| table.remove(SCENARIO));
-            if let Some(toml::Value::Table(table)) = layer {
-                lay_over(&mut whole, table);
-            }
-        }
-        whole.to_string()
+    fn scenario_layers(&self) -> Vec<Layer<'_>> {
+        self.layers.iter().map(|(name, text)| Layer { name, text, within: Some(SCENARIO) }).collect()
+    }
+
+    /// Returns its scenario as TOML, merged with that of its base and overridden by `sets`.
+    pub(super) fn scenario_text(&self, sets: &[String]) -> Result<String, ScenarioError> {
+        anabranch_scenario::merged(&self.scenario_layers(), sets)
     }
 
     /// Returns the title, in one line.
@@ -214,9 +226,8 @@ impl Study {
     /// Reduces the study to the points and repetitions of `--quick`, and to half of the combinations of a search.
     pub fn quick(mut self) -> Study {
         for axis in &mut self.axes {
-            if let Some(quick) = &axis.quick {
-                axis.points.retain(|point| quick.contains(&point.x));
-            }
+            axis.points =
+                (0..axis.points.len()).filter(|n| axis.is_quick(*n)).map(|n| axis.points[n].clone()).collect();
         }
         self.file.repeat.full = self.file.repeat.quick;
         self.file.repeat.combinations /= 2;
@@ -226,6 +237,12 @@ impl Study {
     /// Sets the number of repetitions.
     pub fn repeated(mut self, repetitions: usize) -> Study {
         self.file.repeat.full = repetitions;
+        self
+    }
+
+    /// Lays overrides (`KEY=VALUE`, as `--set` takes them) over all systems and points, as sensitivities do.
+    pub fn overridden(mut self, sets: &[String]) -> Study {
+        self.sets.extend_from_slice(sets);
         self
     }
 
@@ -339,17 +356,6 @@ impl Study {
             }
         }
         Ok(())
-    }
-}
-
-fn lay_over(below: &mut toml::Table, above: toml::Table) {
-    for (key, value) in above {
-        match (below.get_mut(&key), value) {
-            (Some(toml::Value::Table(below)), toml::Value::Table(above)) => lay_over(below, above),
-            (_, value) => {
-                below.insert(key, value);
-            }
-        }
     }
 }
 

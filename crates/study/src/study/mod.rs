@@ -16,6 +16,7 @@ mod grid;
 mod judge;
 mod load;
 pub(crate) mod metric;
+mod outline;
 mod over_time;
 mod papers;
 mod plot;
@@ -29,6 +30,7 @@ pub mod theory;
 
 pub use grid::StudyError;
 pub use load::Study;
+pub use outline::{AxisOutline, Outline, SystemOutline};
 pub use over_time::SERIES;
 pub use papers::{PAPERS, Paper};
 pub use result::{Assumption, Judged, Search, Standing, StudyResult, SystemInfo, Tried, Verdict};

@@ -29,6 +29,9 @@ pub struct StudyResult {
     pub command: String,
     /// True if only the points and repetitions of `--quick` were run.
     pub quick: bool,
+    /// Overrides that lie over all systems and points.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<String>,
     /// Seeds of the repetitions, the same for every system and point.
     pub seeds: Vec<u64>,
     /// Number of runs.

@@ -5,6 +5,7 @@ use super::judge::judge;
 use super::load::Study;
 use super::plot::draw;
 use super::result::{StudyResult, SystemInfo};
+use crate::figure::Figure;
 use anabranch_lab::Journal;
 use anabranch_policy::Catalogue;
 use anabranch_scenario::Problem;
@@ -73,6 +74,11 @@ impl Prepared {
         Prepared { grid: self.grid.stoppable(stop), ..self }
     }
 
+    /// Returns the number of runs.
+    pub fn runs(&self) -> usize {
+        self.grid.runs()
+    }
+
     /// Returns the number of runs that are not in the journal.
     pub fn missing(&self, journal: &Journal) -> usize {
         self.grid.missing(journal).len()
@@ -88,21 +94,38 @@ impl Prepared {
         self.grid.run(journal, jobs, done)
     }
 
-    /// Draws and judges when all runs are made.
+    /// Draws the figures from the runs that there are: of each system at each point those with the first seeds. Places
+    /// without a run are gaps.
     ///
     /// # Errors
     ///
-    /// If a plot or statement is not valid.
-    pub fn result(&self, journal: &Journal, provenance: &Provenance) -> Result<StudyResult, ScenarioError> {
-        let (study, table) = (&self.study, self.grid.table(journal));
-        let figures = study.plots().map(|plot| draw(study, &table, plot)).collect::<Result<_, _>>()?;
-        let statements = study.claims().map(|claim| judge(study, &table, claim)).collect::<Result<_, _>>()?;
+    /// If a plot is not valid.
+    pub fn figures(&self, journal: &Journal) -> Result<Vec<Figure>, ScenarioError> {
+        let table = self.grid.table(journal);
+        self.study.plots().map(|plot| draw(&self.study, &table, plot)).collect()
+    }
+
+    /// Returns the systems with their settings.
+    pub fn systems(&self) -> Vec<SystemInfo> {
         let system = |(n, system): (usize, &super::file::SystemTable)| SystemInfo {
             name: system.name.clone(),
             set: system.set.iter().map(|at| at.value.clone()).collect(),
             policies: self.grid.scenario(n).map(policies).unwrap_or_default(),
             unavailable: system.unavailable.clone(),
         };
+        self.study.systems().enumerate().map(system).collect()
+    }
+
+    /// Draws and judges when all runs are made.
+    ///
+    /// # Errors
+    ///
+    /// If a plot or statement is not valid.
+    pub fn result(&self, journal: &Journal, provenance: &Provenance) -> Result<StudyResult, ScenarioError> {
+        assert_eq!(self.missing(journal), 0, "a study is judged when its runs are made");
+        let (study, table) = (&self.study, self.grid.table(journal));
+        let figures = study.plots().map(|plot| draw(study, &table, plot)).collect::<Result<_, _>>()?;
+        let statements = study.claims().map(|claim| judge(study, &table, claim)).collect::<Result<_, _>>()?;
         Ok(StudyResult {
             version: anabranch_lab::VERSION.to_owned(),
             build: anabranch_lab::build().to_owned(),
@@ -115,14 +138,15 @@ impl Prepared {
             digest: study.digest.clone(),
             command: provenance.command.clone(),
             quick: provenance.quick,
+            sets: study.sets.clone(),
             seeds: self.grid.seeds.clone(),
             runs: self.grid.runs(),
             unfinished_runs: table.all().filter(|run| !run.finished).count(),
             figures,
             statements,
             assumptions: study.assumptions.clone(),
-            systems: study.systems().enumerate().map(system).collect(),
-            scenario: study.scenario_text(),
+            systems: self.systems(),
+            scenario: study.scenario_text(&[])?,
         })
     }
 
