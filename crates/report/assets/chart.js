@@ -387,8 +387,13 @@ const anabranchChart = (() => {
         if (layer.encoding[name]?.field && !layer.encoding[name].scale) layer.encoding[name] = { ...layer.encoding[name], ...parts };
       }
     }
+    // In two lines where one is wider than the panel.
+    const titleOf = (panel) => {
+      const words = figure.panelLabel ? [`${figure.panelLabel}:`, String(panel)] : [String(panel)];
+      return words.join(" ").length * 7.2 > panelWidth ? words : words.join(" ");
+    };
     const one = (panel, n) => ({
-      ...(panel === null ? {} : { title: figure.panelLabel ? `${figure.panelLabel}: ${panel}` : String(panel) }),
+      ...(panel === null ? {} : { title: titleOf(panel) }),
       width: panelWidth, height,
       ...(panel === null ? {} : { transform: [{ filter: { field: "p", equal: panel } }] }),
       layer: drawn.get(panel).map((layer) => {
@@ -446,10 +451,11 @@ const anabranchChart = (() => {
   function layout(figure, width) {
     const panels = Math.max(1, figure.panels.length);
     const most = Math.max(1, Math.min(panels, Math.floor(width / (figure.columns ? 200 : 270)), figure.columns ?? 4));
-    // As many rows as that takes, and in each as many as in the others: four are two by two, not three and one. Those of one row
-    // of a grid stay together.
+    // As many rows as that takes, and in each as many as in the others: four are two by two, not three and one. A row of a grid
+    // is broken into equal parts, so that what stands below each other belongs together: three are one by one if not side by side.
     const inRow = figure.columns ?? panels;
-    const columns = Math.ceil(inRow / Math.ceil(inRow / most));
+    let columns = Math.ceil(inRow / Math.ceil(inRow / most));
+    while (figure.columns && inRow % columns !== 0) columns--;
     const labels = figure.mark === "span" || figure.mark === "bar" ? Math.min(width * 0.4, 30 + 6.6 * Math.max(...figure.categories.map((name) => name.length), 4)) : 46;
     return { columns, panelWidth: Math.max(120, Math.floor((width - 24 - columns * labels - (columns - 1) * 18) / columns)) };
   }

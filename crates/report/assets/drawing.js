@@ -72,23 +72,24 @@ const anabranchDrawing = (() => {
         moves[event.key]();
       });
       chart.addEventListener("dblclick", () => times.show(times.whole));
-      // A finger scrolls the page. Of several panels it would be unclear which is meant.
-      if (this.figure.panels.length > 1) return;
       chart.addEventListener("pointerdown", (event) => {
-        if (event.button !== 0 || event.pointerType === "touch" || !this.view) return;
+        // A finger scrolls the page.
+        const plot = event.button !== 0 || event.pointerType === "touch" || !this.view ? undefined : this.plot(event);
+        if (!plot) return;
         event.preventDefault();
         chart.focus({ preventScroll: true });
-        this.drag(event);
+        this.drag(event, plot);
       });
     }
 
-    /// Draws up a part of the time; with Shift moves the one that is shown.
-    drag({ clientX: begin, shiftKey: moves, pointerId }) {
+    /// Draws up a part of the time in a panel; with Shift moves the one that is shown. All panels follow.
+    drag({ clientX: begin, shiftKey: moves, pointerId }, plot) {
       const { chart, times } = this;
-      const plot = this.plot();
       const [from, to] = times.shown;
       const time = (x) => from + (Math.min(1, Math.max(0, (x - plot.left) / plot.width)) * (to - from));
       const part = Object.assign(document.createElement("div"), { className: "part", hidden: true });
+      part.style.top = `${plot.top - chart.getBoundingClientRect().top}px`;
+      part.style.height = `${plot.height}px`;
       chart.append(part);
       chart.setPointerCapture(pointerId);
       const inside = (x) => Math.min(plot.left + plot.width, Math.max(plot.left, x)) - chart.getBoundingClientRect().left;
@@ -108,11 +109,15 @@ const anabranchDrawing = (() => {
       for (const name of ["pointerup", "pointercancel"]) chart.addEventListener(name, ended);
     }
 
-    /// Left end and width of the plot within the axes, in the window.
-    plot() {
-      const cell = this.view.scenegraph().root.items[0].items.find((mark) => mark.role === "scope")?.items[0];
-      const left = this.view.origin()[0] + this.view.padding().left + (cell?.x ?? 0);
-      return { left: this.chart.firstElementChild.getBoundingClientRect().left + left, width: cell?.width ?? this.view.width() };
+    /// Place of the plot within the axes in the window: of the only panel, or of the one that the pointer is in.
+    plot({ clientX, clientY }) {
+      const drawn = this.chart.firstElementChild.getBoundingClientRect();
+      const [x, y] = this.view.origin(), padding = this.view.padding();
+      const [left, top] = [drawn.left + x + padding.left, drawn.top + y + padding.top];
+      const cells = this.view.scenegraph().root.items[0].items.filter((mark) => mark.role === "scope").flatMap((mark) => mark.items);
+      const plots = cells.map((cell) => ({ left: left + cell.x, top: top + cell.y, width: cell.width, height: cell.height }));
+      const within = (it) => clientX >= it.left && clientX <= it.left + it.width && clientY >= it.top && clientY <= it.top + it.height;
+      return plots.length > 1 ? plots.find(within) : plots[0];
     }
 
     /// Shows another part of the time.
@@ -224,6 +229,13 @@ const anabranchDrawing = (() => {
       this.shown = this.whole;
       this.drawings = new Set();
       this.pending = 0;
+    }
+
+    /// Takes figures with more points: who sees the whole time sees it on.
+    renew(figures) {
+      const all = this.shown.every((end, n) => end === this.whole[n]);
+      this.whole = anabranchChart.course(figures);
+      if (all) this.shown = this.whole;
     }
 
     zoom(factor) {

@@ -20,8 +20,8 @@ pub struct Figure {
     /// Name of the property in which the panels differ, such as `RTT of path 2`; `None` for a single panel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub panels: Option<String>,
-    /// Number of panels in a row, where they differ in two properties: those of one value of the first. `None` lets the
-    /// drawing choose.
+    /// Number of panels in a row, where they differ in several properties: panels of a row differ in one of them and
+    /// follow each other. `None` lets the drawing choose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<usize>,
     /// Series, in the order of the legend.

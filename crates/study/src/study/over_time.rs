@@ -126,7 +126,8 @@ pub(super) fn draw(
             scale: if plot.log { Scale::Log } else { Scale::Linear },
         },
         panels: (!labels.is_empty()).then(|| labels.join(", ")),
-        columns: (study.axes.len() > 1).then(|| study.axes.last().map_or(1, |axis| axis.points.len())),
+        // Points of the first axis follow each other: panels of a row differ in it alone.
+        columns: (study.axes.len() > 1).then(|| study.axes[0].points.len()),
         first: Vec::new(),
         series,
         notes: Vec::new(),

@@ -49,7 +49,8 @@ pub(super) fn draw(study: &Study, table: &Table<'_>, plot: &PlotTable) -> Result
         x: drawing.x_axis(),
         y: Axis { label, unit: unit.name.to_owned(), scale },
         panels: drawing.panels(),
-        columns: (study.axes.len() > 2).then(|| study.axes.last().map_or(1, |axis| axis.points.len())),
+        // Points of the second axis follow each other: panels of a row differ in it alone.
+        columns: (study.axes.len() > 2).then(|| study.axes[1].points.len()),
         first: Vec::new(),
         notes: drawing.notes(),
         series: drawing.series,
@@ -223,5 +224,34 @@ fn fine(axis: &StudyAxis) -> Vec<f64> {
     match axis.log && low > 0.0 {
         true => (0..FINE).map(|n| low * libm::pow(high / low, step(n))).collect(),
         false => (0..FINE).map(|n| low + (high - low) * step(n)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::study::{Prepared, Study};
+    use anabranch_lab::Journal;
+    use anabranch_policy::Catalogue;
+    use std::sync::Arc;
+
+    /// RTTs of the second path stand beside each other, warm-ups below each other. Before the first run all places are
+    /// gaps.
+    #[test]
+    fn panels_of_a_study_with_three_axes_stand_in_rows_that_differ_in_one() {
+        let study = Study::load("lowlat/fig08").unwrap();
+        let prepared = Prepared::new(study, &Arc::new(Catalogue::default())).unwrap();
+        let figures = prepared.figures(&Journal::in_memory()).unwrap();
+        let [figure] = figures.as_slice() else { panic!("{} figures", figures.len()) };
+        let mut panels: Vec<&str> = Vec::new();
+        for point in figure.series.iter().filter(|it| it.name == "LRF").flat_map(|it| &it.points) {
+            assert_eq!((point.y, point.n), (None, None));
+            panels.extend(point.panel.as_deref().filter(|panel| !panels.contains(panel)));
+        }
+        assert_eq!((panels.len(), figure.columns), (6, Some(3)));
+        for (row, warm_up) in panels.chunks(3).zip(["100 kB", "10000 kB"]) {
+            let expected = ["10 ms", "40 ms", "100 ms"].map(|rtt| format!("{rtt}, {warm_up}"));
+            assert_eq!(row, expected);
+        }
     }
 }

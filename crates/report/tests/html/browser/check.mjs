@@ -28,7 +28,8 @@ async function visit(name, options, run) {
   page.on("pageerror", (error) => complaints.push(error.message));
   const url = `file://${path.resolve(folder, name)}`;
   page.on("request", (request) => { if (request.url() !== url && !/^(data|blob):/.test(request.url())) requests.push(request.url()); });
-  await page.goto(url);
+  // Many figures take their time where others work, too.
+  await page.goto(url, { timeout: 120_000 });
   await run(page);
   check(complaints.length === 0, `${name}: nothing on the console`, complaints.join("; "));
   check(requests.length === 0, `${name}: asks for nothing`, requests.join("; "));
@@ -39,6 +40,15 @@ const figures = (page) => page.locator("figure[data-section]");
 const undrawn = (page) => page.evaluate(() => document.querySelectorAll(".chart:not(.drawn)").length);
 const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 const drawing = (figure) => figure.locator(".chart").innerHTML();
+/// Headings that skip a level: who listens to a page finds its way by them.
+const skipping = (page) => page.evaluate(() => {
+  let last = 0;
+  return [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")].filter((it) => {
+    const level = Number(it.localName[1]), skips = level > last + 1;
+    last = level;
+    return skips;
+  }).map((it) => it.outerHTML.slice(0, 80)).join(" | ");
+});
 const shot = (page, name) => page.screenshot({ path: path.join(folder, `${name}.png`), fullPage: true });
 
 async function download(page, figure, kind) {
@@ -66,6 +76,8 @@ async function looksRight(name, kinds) {
       check(!blank, `${name}: something is in "${title}"`);
     }
     check((await overflow(page)) <= 0, `${name}: nothing sticks out at 1200 px`);
+    const skips = await skipping(page);
+    check(skips === "", `${name}: no heading skips a level`, skips);
     const nameless = await page.locator("button:visible").evaluateAll((all) => all.filter((it) => !it.textContent.trim() && !it.ariaLabel).length);
     check(nameless === 0, `${name}: each button has a name`, `${nameless} have none`);
     await shot(page, `${name}-light`);
@@ -225,6 +237,33 @@ await visit("run.html", WIDE, async (page) => {
   await queue.locator('.view button[aria-label="the whole time"]').click();
   await page.waitForTimeout(200);
   check((await curves(cwnd)) === drawn[0] && (await curves(queue)) === drawn[1], "and a button shows all of it again");
+});
+
+// Of several panels, the one that the pointer is in.
+await visit("study.html", WIDE, async (page) => {
+  const figure = page.locator("figure", { has: page.locator("h3", { hasText: "Out-of-order queue over time" }) });
+  const ticks = () => figure.locator(".chart .role-axis-label").evaluateAll((all) => all.filter((it) => it.closest('[aria-label^="X-axis"]')).map((it) => [...it.querySelectorAll("text")].map((text) => Number(text.textContent))));
+  const chart = figure.locator(".chart");
+  await chart.scrollIntoViewIfNeeded();
+  const box = await chart.boundingBox();
+  const whole = await ticks();
+  // The second panel has the right half: from its middle to its end.
+  await page.mouse.move(box.x + box.width * 0.77, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.95, box.y + 65, { steps: 4 });
+  const shade = await chart.locator(".part").boundingBox();
+  check(shade.x > box.x + box.width / 2 && shade.height < box.height, "what is drawn up is in its panel", JSON.stringify([shade, box]));
+  await page.mouse.up();
+  await page.waitForTimeout(200);
+  const part = await ticks();
+  check(whole.length === 2 && part.length === 2 && part.every((of) => Math.min(...of) > 10), "drawing up a part in one panel shows it in all", JSON.stringify([whole, part]));
+  // Between panels and on axes nothing is meant.
+  await page.mouse.move(box.x + 5, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.9, box.y + 60, { steps: 2 });
+  await page.mouse.up();
+  await page.waitForTimeout(200);
+  check(JSON.stringify(await ticks()) === JSON.stringify(part), "what begins outside of the panels changes nothing");
 });
 
 // Panels over two properties.
