@@ -47,8 +47,10 @@ const wrapped = (script: string) => `self.ownScript = function (send, repeat, wa
   decide: typeof decide === "undefined" ? undefined : decide, observe: typeof observe === "undefined" ? undefined : observe,
   repeats: typeof repeats === "undefined" ? undefined : repeats };};\n`;
 
-interface Waiting { done(answer: string): void; failed(error: Error): void; progress?: Progress }
+interface Waiting { done(answer: string): void; failed(error: Error): void; progress?: Progress; early?: Early<unknown> }
 export type Progress = (made: number, all: number) => void;
+/// Takes an early form of the answer; `read` reads it.
+export type Early<T> = (read: () => T, made: number, all: number) => void;
 
 let compiled: Promise<WebAssembly.Module> | undefined;
 let worker: string | undefined;
@@ -81,10 +83,11 @@ export class Engine {
       worker ??= blob([code]);
       // No `eval`, and no exception from the page's policy: the script is a part of the worker's own file.
       const made = new Worker(script === undefined ? worker : blob([wrapped(script), code]));
-      made.addEventListener("message", (event: MessageEvent<{ id: number; answer?: string; made?: number; all?: number }>) => {
-        const { id, answer, made: runs, all } = event.data;
+      made.addEventListener("message", (event: MessageEvent<{ id: number; answer?: string; made?: number; all?: number; early?: string }>) => {
+        const { id, answer, made: runs = 0, all = 0, early } = event.data;
         const waiting = this.waiting.get(id);
-        if (answer === undefined) return waiting?.progress?.(runs ?? 0, all ?? 0);
+        if (early !== undefined) return waiting?.early?.(() => JSON.parse(early) as unknown, runs, all);
+        if (answer === undefined) return waiting?.progress?.(runs, all);
         this.waiting.delete(id);
         waiting?.done(answer);
       });
@@ -102,7 +105,7 @@ export class Engine {
   }
 
   /// `script`: the reader's own scheduler, if the request is to run it.
-  async ask<T>(request: object, { files = [], progress, script }: { files?: ArrayBuffer[]; progress?: Progress | undefined; script?: string | undefined } = {}): Promise<T> {
+  async ask<T>(request: object, { files = [], progress, early, script }: { files?: ArrayBuffer[]; progress?: Progress | undefined; early?: Early<T> | undefined; script?: string | undefined } = {}): Promise<T> {
     if (script !== undefined) await parsed(script);
     // A script has a worker of its own: what it changes there is gone with it.
     if (script !== this.script) this.cancel();
@@ -111,7 +114,7 @@ export class Engine {
     const running = await this.worker;
     const id = ++this.last;
     const answer = await new Promise<string>((done, failed) => {
-      this.waiting.set(id, { done, failed, ...(progress ? { progress } : {}) });
+      this.waiting.set(id, { done, failed, ...(progress ? { progress } : {}), ...(early ? { early: early as Early<unknown> } : {}) });
       running.postMessage({ id, request: JSON.stringify(request), files }, files);
     });
     const read = JSON.parse(answer) as { ok?: T; error?: Trouble };

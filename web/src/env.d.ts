@@ -12,11 +12,12 @@ declare const anabranchChart: {
 declare const anabranchTable: (box: HTMLElement) => void;
 declare const anabranchDrawing: {
   /// The part of the time that figures show together.
-  Times: new (figures: unknown[]) => object;
+  Times: new (figures: unknown[]) => { renew(figures: unknown[]): void };
   Drawing: new (element: HTMLElement, figure: unknown, places: Map<string, number>, theme: () => "light" | "dark", times: object) => {
     legend(): void;
     draw(): void;
     save(kind: string): Promise<void>;
+    figure: unknown;
     chart: HTMLElement;
     width: number;
     view?: { finalize(): void };

@@ -1,4 +1,5 @@
-// The address behind `#`: which part of the page is open, and in the laboratory scenario, seed and what was asked.
+// The address behind `#`: which part of the page is open; in the laboratory scenario, seed and what was asked; of a
+// figure of a paper repetitions and overrides.
 
 export interface Lab {
   name: string;
@@ -11,6 +12,17 @@ export interface Lab {
   own?: string;
   /// Action that begins at once: `run`, `compare` or `why`.
   task?: string;
+}
+
+/// A figure of a paper, and how to run it.
+export interface Chosen {
+  /// All points in place of some.
+  full?: boolean;
+  repeat?: number;
+  /// Overrides, as `--set` takes them.
+  sets: string[];
+  /// True if it begins at once.
+  run?: boolean;
 }
 
 const coded = (bytes: Uint8Array) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
@@ -58,4 +70,24 @@ export async function read(query: string): Promise<Lab> {
   const task = found.get("do");
   if (task) lab.task = task;
   return lab;
+}
+
+/// The fragment of a figure of a paper.
+export function writeStudy(name: string, { full, repeat, sets, run }: Chosen): string {
+  const query = new URLSearchParams();
+  if (full) query.set("points", "all");
+  if (repeat !== undefined) query.set("repeat", String(repeat));
+  for (const set of sets) query.append("set", set);
+  if (run) query.set("do", "run");
+  const text = query.toString();
+  return `#paper/${name}${text ? `?${text}` : ""}`;
+}
+
+export function readStudy(query: string): Chosen {
+  const found = new URLSearchParams(query);
+  const repeat = Number(found.get("repeat"));
+  return {
+    full: found.get("points") === "all", run: found.get("do") === "run", sets: found.getAll("set"),
+    ...(Number.isSafeInteger(repeat) && repeat > 0 ? { repeat } : {}),
+  };
 }

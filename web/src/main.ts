@@ -4,13 +4,14 @@ import "../../crates/report/assets/page.css";
 import "./style.css";
 import { CaptureView } from "./capture";
 import { h } from "./dom";
-import { quick, runs } from "./engine";
+import { Problem, quick, runs } from "./engine";
 import { Laboratory } from "./lab";
 import { contents, LessonView } from "./lessons";
-import { read } from "./link";
+import { read, readStudy } from "./link";
+import { papers, shelf, StudyView } from "./papers";
 import { wrong } from "./task";
 import { begin } from "./theme";
-import type { About } from "./types";
+import type { About, Outline } from "./types";
 
 const main = document.getElementById("main") ?? document.body;
 
@@ -24,8 +25,10 @@ async function start(): Promise<void> {
   const laboratory = new Laboratory(about);
   const capture = new CaptureView(about);
   let filled = false;
+  let opened = 0;
 
   async function open(first: boolean): Promise<void> {
+    const own = ++opened;
     const [part = "", query = ""] = location.hash.slice(1).split("?", 2);
     if (runs.busy) runs.cancel();
     const lesson = about.lessons.find(([name]) => `lesson/${name}` === part);
@@ -38,6 +41,20 @@ async function start(): Promise<void> {
     } else if (part === "capture") {
       title = "capture";
       show(capture.element);
+    } else if (part === "papers" || part.startsWith("paper/")) {
+      title = "papers";
+      const all = await papers();
+      const outline = part === "papers" ? undefined : await quick.ask<Outline>({ do: "outline", name: part.slice("paper/".length) });
+      // Another part was opened meanwhile.
+      if (own !== opened) return;
+      if (outline) {
+        title = `${outline.name}: ${outline.title}`;
+        const view = new StudyView(all, outline);
+        show(view.element);
+        view.take(readStudy(query));
+      } else {
+        show(shelf(all));
+      }
     } else if (lesson) {
       title = lesson[1].title;
       const view = new LessonView(about, ...lesson);
@@ -48,8 +65,8 @@ async function start(): Promise<void> {
     }
     document.title = `Anabranch: ${title}`;
     for (const link of document.querySelectorAll("header nav a")) {
-      const own = link.getAttribute("href") === `#${part.split("/")[0]?.replace(/^lesson$/, "lessons") || "lessons"}`;
-      if (own) link.setAttribute("aria-current", "page");
+      const here = link.getAttribute("href") === `#${part.split("/")[0]?.replace(/^(lesson|paper)$/, "$1s") || "lessons"}`;
+      if (here) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
     // Not at the beginning: the skip link comes first there.
@@ -66,7 +83,7 @@ function show(element: HTMLElement): void {
 }
 
 function failed(error: unknown): void {
-  main.replaceChildren(h("h1", {}, "Something went wrong"), wrong({ problem: error instanceof Error ? error.message : String(error) }));
+  main.replaceChildren(h("h1", {}, "Something went wrong"), wrong(error instanceof Problem ? error.trouble : { problem: error instanceof Error ? error.message : String(error) }));
 }
 
 document.querySelector(".skip")?.addEventListener("click", (event) => {

@@ -44,8 +44,7 @@ export class Task {
         if (own) this.words.textContent = `${name}: stopped`;
         return;
       }
-      const trouble: Trouble = error instanceof Problem ? error.trouble : { problem: String(error) };
-      this.place.replaceChildren(wrong(trouble));
+      this.place.replaceChildren(wrong(troubleOf(error)));
     } finally {
       clearTimeout(silent);
       if (own) {
@@ -55,6 +54,8 @@ export class Task {
     }
   }
 }
+
+export const troubleOf = (error: unknown): Trouble => (error instanceof Problem ? error.trouble : { problem: String(error) });
 
 export function wrong(trouble: Trouble): HTMLElement {
   const place = trouble.line ? `${trouble.text ?? "the scenario"}, line ${trouble.line}, column ${trouble.column}: ` : "";

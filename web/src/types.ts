@@ -42,6 +42,22 @@ export interface Shown {
   charts: { systems: string[]; figures: unknown[] };
 }
 
+export interface Paper { name: string; citation: string; belief: string; studies: { name: string; figure: string; title: string }[] }
+
+/// A study before it runs.
+export interface Outline {
+  name: string; title: string; figure: string; about: string; axes: { label: string; points: string[]; quick: number[] }[];
+  systems: { name: string; unavailable?: string }[]; plots: string[]; statements: [string, string][];
+  assumptions: { about: string; value: string; reason: string }[]; alternatives: [string, string[]][]; repeat: number; quick_repeat: number;
+}
+
+export interface Judged {
+  text: string; source: string; sentence?: string; claim: string; ours: string; details: string[]; own?: boolean; cause?: string;
+  verdict: { symbol: string; word: string; class: string };
+}
+
+export interface StudyShown extends Shown { statements: Judged[] }
+
 export interface Packets {
   sent: number[]; arrived: (number | null)[]; path: number[]; kind: number[]; from: number[]; length: number[];
 }

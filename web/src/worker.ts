@@ -32,13 +32,28 @@ let script: Script | undefined;
 let scheduler: Own | undefined;
 let current = 0;
 let told = 0;
+/// Runs made and to be made; when an early answer was begun and shown, and how long it took.
+const early = { made: 0, all: 0, begun: 0, shown: 0, took: 0 };
 
-function progress(made: number, all: number): void {
-  // Runs are short: saying each would cost more than they do.
+/// Returns 1 if it is time for an early form of the answer: twice a second, and for a tenth of the time at most.
+function progress(made: number, all: number): number {
   const at = now();
-  if (made < all && at - told < 50) return;
-  told = at;
-  post({ id: current, made, all });
+  Object.assign(early, { made, all });
+  // Runs are short: saying each would cost more than they do.
+  if (made === all || at - told >= 50) {
+    told = at;
+    post({ id: current, made, all });
+  }
+  early.begun = at;
+  return at - early.shown >= Math.max(500, 10 * early.took) ? 1 : 0;
+}
+
+function show(place: number, length: number): void {
+  if (!instance) return;
+  const answer = new Decoder().decode(new Uint8Array(instance.memory.buffer, place, length));
+  post({ id: current, made: early.made, all: early.all, early: answer });
+  early.shown = now();
+  early.took = early.shown - early.begun;
 }
 
 /// A worker that only knows that there is a scheduler of the reader's runs none.
@@ -55,7 +70,7 @@ function started(): Exports {
     const of = (scheduler?.imports ?? NONE) as Record<string, (...given: unknown[]) => unknown>;
     return of[name]?.(...given);
   }]));
-  instance = new Assembly.Instance(compiled, { anabranch: { ...later, progress } as WebAssembly.ModuleImports }).exports as unknown as Exports;
+  instance = new Assembly.Instance(compiled, { anabranch: { ...later, progress, show } as WebAssembly.ModuleImports }).exports as unknown as Exports;
   if (script && typeof own === "object") {
     const fields = JSON.parse(text(instance, instance.fields())) as Fields;
     scheduler = new Own(script, own.lines, fields, instance.memory);
@@ -96,5 +111,6 @@ addEventListener("message", (event: MessageEvent<Begin | Asked>) => {
     return;
   }
   current = event.data.id;
+  Object.assign(early, { shown: now(), took: 0 });
   post({ id: current, answer: answer(event.data) });
 });

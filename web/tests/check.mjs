@@ -41,6 +41,11 @@ async function accessible(it, where) {
   // The page forbids scripts that it does not know; the tool comes in over the debugging protocol.
   await it.evaluate(`${axe}; undefined`);
   const { violations } = await it.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  const skips = await it.evaluate(() => {
+    const levels = [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")].map((it) => [Number(it.localName[1]), it.textContent]);
+    return levels.filter(([level], n) => level > (levels[n - 1]?.[0] ?? 0) + 1).map(([level, text]) => `h${level} ${text}`);
+  });
+  check(skips.length === 0, `${where}: headings skip a level: ${skips}`);
   for (const { id, help, nodes } of violations) failures.push(`${where}: axe ${id}: ${help}: ${nodes.slice(0, 3).map((node) => `${node.html.slice(0, 160)} ${node.failureSummary?.replaceAll("\n", " ")}`).join(" | ")}`);
 }
 
@@ -308,11 +313,99 @@ async function drawn(it) {
   await it.close();
 }
 
+// The papers' figures.
+{
+  const it = await opened("#papers");
+  await it.waitForSelector(".figures-of");
+  const links = await it.locator(".figures-of a").evaluateAll((all) => all.map((link) => link.getAttribute("href")));
+  check(links.length === 39 && await it.locator("main h2").count() === 5, `${links.length} figures of papers are listed`);
+  await accessible(it, "papers");
+  await shot(it, "papers");
+  // To the byte, but for the name of the program that made them.
+  for (const { study, result } of expected.studies) {
+    const found = await it.evaluate((study) => window.anabranch({ do: "study", study }), study);
+    const [ours, theirs] = [found.result, result].map((it) => JSON.stringify({ ...it, build: "" }));
+    const differs = [...ours].findIndex((letter, n) => letter !== theirs[n]);
+    check(ours === theirs, `${study.name}: the page has ${ours.slice(Math.max(0, differs - 80), differs + 40)}, the command ${theirs.slice(Math.max(0, differs - 80), differs + 40)}`);
+    check(found.command === result.command, `${study.name}: the command is ${found.command}`);
+  }
+  console.log(`${expected.studies.length} studies have the results of the command`);
+
+  // By the keyboard, from the list to the first figures.
+  await it.locator('.figures-of a[href="#paper/late/fig10"]').focus();
+  await it.keyboard.press("Enter");
+  await it.waitForSelector(".paper-figure");
+  const size = () => it.locator(".paper-figure > p[aria-live]").textContent();
+  check(/^36 runs: 4 systems at 3 points, 3 repetitions each/.test(await size()), `at first: ${await size()}`);
+  await it.getByLabel("Points").selectOption("all");
+  check(/^960 runs: 4 systems at 8 points, 30 repetitions each/.test(await size()), `all points: ${await size()}`);
+  await it.getByLabel("Points").selectOption("some");
+  await it.locator(".paper-figure > details > summary").evaluateAll((all) => all.forEach((summary) => summary.click()));
+  await accessible(it, "a figure of a paper");
+  await shot(it, "paper-figure");
+  // Figures grow, and stay when the study is stopped.
+  await it.getByLabel("Repetitions").fill("200");
+  await it.getByRole("button", { name: "Run it" }).focus();
+  await it.keyboard.press("Enter");
+  await it.waitForSelector(".results .figures .chart.drawn", { timeout: 60_000 });
+  const first = await it.locator("#figure-a .chart").innerHTML();
+  check(await it.locator(".results h2").textContent() === "What has come out so far" && await it.locator(".statements").count() === 0, "figures of a part of the runs pass for all");
+  await accessible(it, "a study under way");
+  await it.waitForFunction((first) => document.querySelector("#figure-a .chart").innerHTML !== first, first, { timeout: 60_000 });
+  await shot(it, "paper-under-way");
+  await it.getByRole("button", { name: "Stop" }).click();
+  await it.waitForFunction(() => document.querySelector(".status").hidden);
+  check(/^From \d+ of 2,400 runs/.test(await it.locator(".results .quiet").first().textContent()) && await it.locator("#figure-a .chart svg").count() === 1, "a stopped study loses its figures");
+
+  // Another assumption, and one that is wrong.
+  await it.getByLabel("Repetitions").fill("2");
+  const overrides = it.getByLabel("Overrides, one a line");
+  await overrides.fill("host.congestoin=cubic");
+  await it.getByRole("button", { name: "Run it" }).click();
+  await it.waitForSelector(".results .warning b");
+  check(/^--set, line 1, column 1: unknown key `congestoin`|^--set, line 1, column \d+: .*congestoin/.test(await it.locator(".results .warning").textContent()), `a wrong override is shown as: ${await it.locator(".results .warning").textContent()}`);
+  await overrides.fill("run.stop=60s");
+  await it.getByLabel("Another assumption").selectOption("CUBIC on each subflow");
+  check(await overrides.inputValue() === "run.stop=60s\nhost.congestion=cubic", `the overrides are ${await overrides.inputValue()}`);
+  await it.getByRole("button", { name: "Run it" }).click();
+  await it.waitForSelector(".results .statements", { timeout: 300_000 });
+  await drawn(it);
+  const sets = " --set run.stop=60s --set host.congestion=cubic";
+  check(await it.locator(".results .code pre").textContent() === `anabranch study late/fig10 --quick --repeat 2${sets}`, `the command is ${await it.locator(".results .code pre").textContent()}`);
+  check(await it.locator(".results .statements tbody > tr").count() === 18 && await it.locator(".results .statements td:last-child .verdict").count() === 18, "not every statement has a verdict");
+  check(/Overridden: run.stop=60s, host.congestion=cubic/.test(await it.locator(".results .warning").allTextContents()), "results do not say what was overridden");
+  await it.locator(".results details.more > summary").click();
+  check(await it.locator(".results .grid tbody tr").count() >= 15, "the numbers are not in tables");
+  await accessible(it, "a study");
+  await shot(it, "paper-done");
+
+  await it.getByRole("button", { name: "Copy link" }).click();
+  await it.waitForFunction(() => location.hash.includes("set="));
+  const link = await it.evaluate(() => location.hash);
+  await it.getByLabel("System", { exact: true }).selectOption("LATE");
+  await it.getByLabel("File size", { exact: true }).selectOption("500 kB");
+  await it.getByRole("button", { name: "Open it in the laboratory" }).click();
+  await it.waitForSelector(".bench .mistake .fine");
+  const text = await it.locator(".bench .editor textarea").inputValue();
+  check(text.startsWith("# late/fig10: LATE, size 500 kB\n") && /congestion = "cubic"/.test(text) && /size = "500kB"/.test(text), `the laboratory has ${text}`);
+  check(/paths wlan, cell; scheduler late \(.*phase_aware=true/.test(await it.locator(".bench .mistake").textContent()), `the laboratory says ${await it.locator(".bench .mistake").textContent()}`);
+  await it.close();
+
+  const copy = await opened(link);
+  await copy.waitForSelector(".paper-figure");
+  check(await copy.getByLabel("Overrides, one a line").inputValue() === "run.stop=60s\nhost.congestion=cubic" && await copy.getByLabel("Repetitions").inputValue() === "2", `the link ${link} brings less than it had`);
+  check(await copy.locator(".results").evaluate((it) => it.childElementCount) === 0, "a study from a link runs by itself");
+  await copy.goto(`${url}#paper/late/fig99`);
+  await copy.waitForFunction(() => /there is no study `late\/fig99`/.test(document.querySelector("main").textContent));
+  await copy.close();
+}
+
 // A telephone, and darkness.
 for (const [width, scheme] of [[360, "light"], [1200, "dark"], [360, "dark"]]) {
-  for (const fragment of ["", "#lesson/small-buffer", "#lab?name=wlan-lte&seed=1&do=run", "#lab?name=wlan-lte&seed=1&repeat=3&do=compare", "#lab?name=wlan-lte&repeat=2&do=why", "#capture", "#lab?name=wlan-lte&own=S87PKy5RSElNzkxJVbBV0MjLL9dRKMtMLddUsLUDM_TSEotLUotL4sszSzLii_LzczU0rbkA"]) {
+  for (const fragment of ["", "#lesson/small-buffer", "#lab?name=wlan-lte&seed=1&do=run", "#lab?name=wlan-lte&seed=1&repeat=3&do=compare", "#lab?name=wlan-lte&repeat=2&do=why", "#capture", "#papers", "#paper/lowlat/fig08?repeat=1&do=run", "#lab?name=wlan-lte&own=S87PKy5RSElNzkxJVbBV0MjLL9dRKMtMLddUsLUDM_TSEotLUotL4sszSzLii_LzczU0rbkA"]) {
     const it = await opened(fragment, width, scheme);
     if (/lesson|do=/.test(fragment)) await done(it);
+    if (fragment === "#papers") await it.waitForSelector(".figures-of");
     await drawn(it);
     const where = `${fragment}, ${width} px, ${scheme}`;
     await narrow(it, where);

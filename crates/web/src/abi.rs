@@ -8,7 +8,7 @@
 //! destructor runs, and the page drops the instance.
 
 use crate::own::{self, Abilities, Answer, Script};
-use crate::request::answer;
+use crate::request::{Listener, answer};
 use anabranch_policy::Catalogue;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -20,8 +20,10 @@ thread_local! {
 
 #[link(wasm_import_module = "anabranch")]
 unsafe extern "C" {
-    /// Tells the page how many runs of all are made.
-    safe fn progress(made: u32, all: u32);
+    /// Tells the page how many runs of all are made. Returns 1 if it is time for an early form of the answer.
+    safe fn progress(made: u32, all: u32) -> u32;
+    /// Hands over an early form of the answer: `length` bytes at `text`.
+    safe fn show(text: *const u8, length: usize);
     /// Returns 0 if the page has no scheduler of its own; else 1, and 2 more if it repeats, and 4 if it observes.
     safe fn own() -> u32;
     /// Makes the instance of a connection.
@@ -34,6 +36,19 @@ unsafe extern "C" {
     safe fn observe(connection: u32, words: *const u64, length: usize);
     /// Forgets it.
     safe fn end(connection: u32);
+}
+
+/// The worker.
+struct Worker;
+
+impl Listener for Worker {
+    fn progress(&self, made: usize, all: usize) -> bool {
+        progress(made as u32, all as u32) != 0
+    }
+
+    fn show(&self, early: &str) {
+        show(early.as_ptr(), early.len());
+    }
 }
 
 /// The script of the worker.
@@ -83,8 +98,7 @@ extern "C" fn ask(length: usize) -> usize {
     let input = INPUT.take();
     let (request, files) = input.split_at(length.min(input.len()));
     let request = String::from_utf8_lossy(request);
-    let report = |made: usize, all: usize| progress(made as u32, all as u32);
-    TEXT.set(answer(&catalogue(), &request, files, &report).into_bytes());
+    TEXT.set(answer(&catalogue(), &request, files, &Worker).into_bytes());
     self::length()
 }
 

@@ -1,7 +1,7 @@
 //! The laboratory in the browser: what the page in `web/` asks the simulator for.
 //!
 //! ```text
-//! the page ── a request as JSON ──▶ answer ── Request ──▶ scenario, lab, why, report
+//! the page ── a request as JSON ──▶ answer ── Request ──▶ scenario, lab, why, study, report
 //!          ◀── an answer as JSON ──
 //! ```
 //!
@@ -13,6 +13,7 @@ mod abi;
 mod lesson;
 mod movie;
 mod own;
+mod papers;
 mod request;
 mod results;
 mod scenario;
@@ -20,4 +21,5 @@ mod why;
 
 pub use lesson::{Claim, LESSONS, Lesson, Shown, System, lessons};
 pub use own::{Abilities, Answer, NAME, Script, catalogue};
-pub use request::{Progress, Request, answer};
+pub use papers::Chosen;
+pub use request::{Listener, Progress, Request, answer};

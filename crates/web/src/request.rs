@@ -1,7 +1,7 @@
 //! Requests of the page, and the function that answers them.
 
 use crate::scenario::{Source, Trouble};
-use crate::{lesson, movie, results, scenario, why};
+use crate::{lesson, movie, papers, results, scenario, why};
 use anabranch_policy::Catalogue;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,6 +9,25 @@ use std::sync::Arc;
 
 /// Called with the number of runs made and of runs to make.
 pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
+
+/// The page, while a request is answered.
+pub trait Listener: Sync {
+    /// Tells the number of runs made and of runs to make. Returns true if it is time to show an early form of the
+    /// answer.
+    fn progress(&self, made: usize, all: usize) -> bool;
+    /// Shows an early form of the answer, as JSON.
+    fn show(&self, early: &str);
+}
+
+/// Counts runs and shows nothing early.
+impl<F: Fn(usize, usize) + Sync> Listener for F {
+    fn progress(&self, made: usize, all: usize) -> bool {
+        self(made, all);
+        false
+    }
+
+    fn show(&self, _early: &str) {}
+}
 
 /// A request.
 #[derive(Debug, Deserialize)]
@@ -62,6 +81,29 @@ pub enum Request {
         /// Overrides of the scenario, as `--set` takes them.
         sets: Vec<String>,
     },
+    /// The papers, each with its studies.
+    Papers,
+    /// Axes, systems, statements and assumptions of a study.
+    Outline {
+        /// Name of the study.
+        name: String,
+    },
+    /// Runs a study: figures, which are shown while they grow, tables, and a verdict on each statement.
+    Study {
+        /// The study.
+        study: papers::Chosen,
+    },
+    /// The scenario of a system at a point of a study, as a text.
+    ScenarioAt {
+        /// Name of the study.
+        name: String,
+        /// Overrides of the scenario, as `--set` takes them.
+        sets: Vec<String>,
+        /// Index of the system.
+        system: usize,
+        /// Index of the point on each axis.
+        point: Vec<usize>,
+    },
     /// Digests of all events of runs with these seeds.
     Digests {
         /// The scenario.
@@ -75,9 +117,9 @@ pub enum Request {
 ///
 /// The answer is an object with `ok`, or with `error`: `problem`, and where they are known `help`, `line`, `column` and
 /// `text`, the name of the text that the line is in.
-pub fn answer(catalogue: &Arc<Catalogue>, request: &str, files: &[u8], progress: &Progress<'_>) -> String {
+pub fn answer(catalogue: &Arc<Catalogue>, request: &str, files: &[u8], listener: &dyn Listener) -> String {
     let answer = match serde_json::from_str(request) {
-        Ok(request) => dispatch(catalogue, request, files, progress),
+        Ok(request) => dispatch(catalogue, request, files, listener),
         Err(error) => Err(Trouble::plain(format!("the page asks for something unknown: {error}"))),
     };
     let answer = match answer {
@@ -91,8 +133,11 @@ fn dispatch(
     catalogue: &Arc<Catalogue>,
     request: Request,
     files: &[u8],
-    progress: &Progress<'_>,
+    listener: &dyn Listener,
 ) -> Result<Value, Trouble> {
+    let progress: &Progress<'_> = &|made, all| {
+        listener.progress(made, all);
+    };
     match request {
         Request::About => about(catalogue),
         Request::Check { source } => scenario::check(&source.load(catalogue)?),
@@ -103,6 +148,10 @@ fn dispatch(
         Request::Why { source, seed, repeat } => why::of_scenario(catalogue, &source, seed, repeat, progress),
         Request::Capture { files: names, connection } => why::of_captures(&names, files, connection),
         Request::Lesson { name, sets } => lesson::play(catalogue, &name, &sets, progress),
+        Request::Papers => papers::papers(),
+        Request::Outline { name } => papers::outline(&name),
+        Request::Study { study } => papers::run(catalogue, &study, listener),
+        Request::ScenarioAt { name, sets, system, point } => papers::scenario(&name, &sets, system, &point),
         Request::Digests { source, seeds } => scenario::digests(&source.load(catalogue)?, &seeds, progress),
     }
 }

@@ -11,10 +11,11 @@
 mod browser;
 mod lessons;
 
-use anabranch_lab::Keep;
+use anabranch_lab::{Journal, Keep};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Scenario, shipped::SHIPPED};
 use anabranch_study::rank::Condition;
+use anabranch_study::study::{Prepared, Provenance, Study};
 use anabranch_web::answer;
 use anabranch_why::CaptureInquiry;
 use serde_json::{Value, json};
@@ -70,7 +71,31 @@ fn expected(folder: &Path) -> Value {
         "captures": captures,
         "capture": CaptureInquiry::read(&paths).answer(None).sentence,
         "digests": digests(&catalogue),
+        "studies": STUDIES.map(|(name, sets)| study(&catalogue, name, sets)),
     })
+}
+
+/// Studies whose results are compared, with overrides: one with three axes, one over time, a table, and one overridden.
+const STUDIES: [(&str, &[&str]); 5] = [
+    ("lowlat/fig08", &[]),
+    ("f2p/fig07", &[]),
+    ("lowlat/table1", &[]),
+    ("late/fig03", &[]),
+    ("late/fig10", &["host.congestion=cubic", "run.stop=60s"]),
+];
+
+/// Returns the result of a study as the command has it, with `--quick --repeat 2`.
+fn study(catalogue: &Arc<Catalogue>, name: &str, sets: &[&str]) -> Value {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let study = Study::load(name).unwrap().overridden(&sets).quick().repeated(2);
+    let prepared = Prepared::new(study, catalogue).unwrap();
+    let journal = Journal::in_memory();
+    prepared.run(&journal, 0, &|| ()).unwrap();
+    let more: String = sets.iter().map(|set| format!(" --set {set}")).collect();
+    let command = format!("anabranch study {name} --quick --repeat 2{more}");
+    let result = prepared.result(&journal, &Provenance { command, quick: true }).unwrap();
+    let asked = json!({ "name": name, "quick": true, "repeat": 2, "sets": sets });
+    json!({ "study": asked, "result": result })
 }
 
 /// Returns digests as the command has them: of the shipped scenarios and of drawn conditions, with schedulers in turn.
