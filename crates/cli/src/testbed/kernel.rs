@@ -154,12 +154,28 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use anabranch_engine::settings::{Domain, Kernel, SETTINGS, Setting};
+    use anabranch_scenario::file::At;
 
     fn applied(given: Vec<Given>) -> (KernelSettings, Vec<String>) {
         let kernel = Congestion { current: "cubic".into(), allowed: Vec::new(), available: Vec::new() };
         let (mut settings, mut refused) = (KernelSettings::default(), Vec::new());
         apply(&HostSettings { table: HostTable::default(), given }, &mut settings, &kernel, &mut refused);
         (settings, refused)
+    }
+
+    /// A control that the kernel cannot have is named with the one that it has.
+    #[test]
+    fn a_congestion_control_that_is_not_there_is_named_with_the_one_in_use() {
+        let kernel = Congestion { current: "bbr".into(), allowed: vec!["reno".into()], available: vec!["reno".into()] };
+        let set = |name: &str| {
+            let congestion = Some(At { span: 0..0, value: Policy::named(name) });
+            let table = HostTable { congestion, ..HostTable::default() };
+            let (mut settings, mut refused) = (KernelSettings::default(), Vec::new());
+            apply(&HostSettings { table, given: Vec::new() }, &mut settings, &kernel, &mut refused);
+            (settings.congestion, refused)
+        };
+        assert_eq!(set("lia"), (None, vec!["congestion = lia (the kernels have bbr)".to_owned()]));
+        assert_eq!(set("reno"), (Some("reno".to_owned()), Vec::new()));
     }
 
     #[test]

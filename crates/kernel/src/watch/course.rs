@@ -109,8 +109,13 @@ pub enum Cause {
     Unknown,
 }
 
+impl Cause {
+    /// All, in the order in which counts of them stand.
+    pub const ALL: [Cause; 4] = [Cause::NoSubflow, Cause::Full, Cause::Window, Cause::Unknown];
+}
+
 /// Number of causes.
-pub const CAUSES: usize = 4;
+const CAUSES: usize = Cause::ALL.len();
 
 /// Every `every`th of many.
 #[derive(Debug)]

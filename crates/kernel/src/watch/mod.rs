@@ -10,7 +10,7 @@ mod picture;
 #[cfg(test)]
 mod tests;
 
-pub use course::{CAUSES, Cause, ConnectionCourse, Course, Interval, Sample, Samples, SubflowCourse, SubflowInterval};
+pub use course::{Cause, ConnectionCourse, Course, Interval, Sample, Samples, SubflowCourse, SubflowInterval};
 pub use event::{Candidate, Event, Fault, Raw};
 pub use picture::{ConnectionReport, Picture, Report, SubflowReport, Wanted};
 

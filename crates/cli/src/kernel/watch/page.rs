@@ -1,7 +1,7 @@
 //! The page of `kernel watch --report`: a sentence, the course of the connection that moved most, tables of all.
 
 use super::{Target, head, subflows};
-use anabranch_kernel::watch::{CAUSES, Cause, ConnectionCourse, ConnectionReport, Course, Report, SubflowCourse};
+use anabranch_kernel::watch::{Cause, ConnectionCourse, ConnectionReport, Course, Report, SubflowCourse};
 use anabranch_report::html::{Grid, Page, Section, axis, figure, names, series, stack};
 use anabranch_report::{Align, Table, bytes, percent};
 use anabranch_study::figure::{Figure, Mark, Point, Series};
@@ -121,13 +121,9 @@ fn answers(course: &ConnectionCourse) -> bool {
 fn shares(course: &ConnectionCourse, names: &[String], of: fn(&SubflowCourse) -> u64) -> String {
     let all: u64 = course.subflows.iter().map(of).sum();
     let share = |it: &SubflowCourse| percent(of(it) as f64 / all.max(1) as f64);
-    let parts: Vec<String> =
-        course.subflows.iter().zip(names).map(|(it, name)| format!("{name} carried {}", share(it))).collect();
-    let parts: Vec<String> = parts
-        .iter()
-        .enumerate()
-        .map(|(n, part)| if n > 0 { part.replace(" carried ", " ") } else { part.clone() })
-        .collect();
+    let verb = |at: usize| if at == 0 { "carried " } else { "" };
+    let shares = course.subflows.iter().zip(names).enumerate();
+    let parts: Vec<String> = shares.map(|(at, (it, name))| format!("{name} {}{}", verb(at), share(it))).collect();
     match parts.split_last() {
         Some((last, [])) => last.clone(),
         Some((last, front)) => format!("{} and {last}", front.join(", ")),
@@ -135,11 +131,8 @@ fn shares(course: &ConnectionCourse, names: &[String], of: fn(&SubflowCourse) ->
     }
 }
 
-/// Causes in the order of their numbers.
-const ALL_CAUSES: [Cause; CAUSES] = [Cause::NoSubflow, Cause::Full, Cause::Window, Cause::Unknown];
-
 fn most_frequent(course: &ConnectionCourse) -> Option<(Cause, u64)> {
-    let all = ALL_CAUSES.into_iter().map(|cause| (cause, course.waits[cause as usize]));
+    let all = Cause::ALL.into_iter().map(|cause| (cause, course.waits[cause as usize]));
     all.max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0)
 }
 
@@ -244,7 +237,7 @@ fn figures(course: &ConnectionCourse) -> Vec<Figure> {
         span(course.width)
     );
     add("queue", "Time in the queue of each subflow", axis("time in the queue", "s"), queued, &note);
-    let waits = ALL_CAUSES.into_iter().filter(|cause| course.waits[*cause as usize] > 0).map(|cause| {
+    let waits = Cause::ALL.into_iter().filter(|cause| course.waits[*cause as usize] > 0).map(|cause| {
         let value = |at: usize| f64::from(course.intervals[at].waits[cause as usize]) / course.width;
         series(cause_name(cause), steps(course, &value))
     });
@@ -304,7 +297,7 @@ fn sequence(course: &ConnectionCourse, subflows: &[String]) -> Option<Figure> {
 fn decisions(course: &ConnectionCourse, subflows: &[String]) -> Option<Figure> {
     let mut stacks: Vec<Series> =
         ["as the rule gives", "against the rule"].into_iter().map(|name| series(name, Vec::new())).collect();
-    stacks.extend(ALL_CAUSES.map(|cause| series(cause_name(cause), Vec::new())));
+    stacks.extend(Cause::ALL.map(|cause| series(cause_name(cause), Vec::new())));
     for (it, name) in course.subflows.iter().zip(subflows) {
         let parts = [it.chosen, it.against, 0, 0, 0, 0].map(|count| count as f64);
         stack(&mut stacks, name, &parts, 1);
