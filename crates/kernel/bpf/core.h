@@ -24,10 +24,14 @@ extern void *bpf_rdonly_cast(const void *object, u32 type) KFUNC;
 /* The kernel's own pointer at `p` as a `type`, for reading: a bad address reads as 0, never as a fault. */
 #define AS(type, p) ((type *)bpf_rdonly_cast((p), __builtin_btf_type_id(*(type *)0, 1)))
 
-/* Reads a field of bits. */
+/*
+ * Reads a field that is bits in some kernels and bytes in others. Its place has to be in a register of its own: where
+ * clang puts it into the load, Linux refuses the program if the kernel has bytes.
+ */
 #define BITS(s, field)                                                                          \
 	({                                                                                      \
-		const void *at = (const void *)(s) + __builtin_preserve_field_info((s)->field, 0); \
+		u64 place = opaque(__builtin_preserve_field_info((s)->field, 0));               \
+		const void *at = (const void *)(s) + place;                                     \
 		u64 bits = 0;                                                                   \
 		switch (__builtin_preserve_field_info((s)->field, 1)) {                         \
 		case 1:                                                                         \

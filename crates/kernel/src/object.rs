@@ -94,3 +94,40 @@ impl Extra<'_> {
         Some(Vec::new())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records of a field's place, and of how far its bits are shifted (`enum bpf_core_relo_kind`).
+    const PLACE: u32 = 0;
+    const SHIFT: u32 = 4;
+
+    /// A field that is bits here may be bytes in another kernel. Linux makes such a record fit an instruction that sets
+    /// a register; it refuses one that loads (Linux 7.2 with `stale` of a subflow, bits until then).
+    #[test]
+    fn places_of_bits_are_not_in_loads() {
+        let schedulers = crate::SCHEDULERS.iter().map(|scheduler| (scheduler.name, scheduler.object));
+        let objects = crate::ALGORITHMS.iter().map(|algorithm| (algorithm.name, algorithm.object)).chain(schedulers);
+        let mut seen = 0;
+        for (name, object) in objects.chain([("watch", crate::watch::OBJECT)]) {
+            for program in Object::parse(object).unwrap().programs {
+                let records: Vec<[u32; 4]> = program
+                    .relocations
+                    .chunks_exact(RELOCATION_RECORD)
+                    .map(|record| [0, 4, 8, 12].map(|at| u32_at(record, at).unwrap()))
+                    .collect();
+                let bits = |field: [u32; 2]| records.iter().any(|r| r[3] == SHIFT && [r[1], r[2]] == field);
+                for &[at, of, path, kind] in &records {
+                    if kind == PLACE && bits([of, path]) {
+                        seen += 1;
+                        // Classes 1 to 3 read or write memory.
+                        let class = program.instructions[at as usize] & 7;
+                        assert!(!(1..=3).contains(&class), "{name}, {}: a load at byte {at}", program.name);
+                    }
+                }
+            }
+        }
+        assert!(seen > 20, "{seen}");
+    }
+}

@@ -17,7 +17,7 @@ pub struct Scheduler {
     pub kernel_name: &'static str,
     /// Description in one line.
     pub about: &'static str,
-    object: &'static [u8],
+    pub(crate) object: &'static [u8],
 }
 
 /// Schedulers in the order of their listing.

@@ -38,7 +38,7 @@ pub struct Watch {
 pub const RING: usize = 8 << 20;
 
 /// The object, with the word that errors use.
-const OBJECT: &[u8] = include_bytes!("../../bpf/watch.bpf.o");
+pub(crate) const OBJECT: &[u8] = include_bytes!("../../bpf/watch.bpf.o");
 const NAME: &str = "watch";
 
 impl Watch {
