@@ -38,7 +38,7 @@ struct packet {
 	u32 family;
 	/* Length of the IP header, of the TCP options, and of the data [bytes]. */
 	u32 header, options, length;
-	u32 sequence;
+	u32 sequence, acknowledgement;
 	u8 flags;
 };
 
@@ -96,6 +96,8 @@ INLINE int read(struct __sk_buff *skb, struct packet *p)
 	p->ports.family = p->family;
 	__builtin_memcpy(&p->sequence, tcp + 4, 4);
 	p->sequence = TO_HOST32(p->sequence);
+	__builtin_memcpy(&p->acknowledgement, tcp + 8, 4);
+	p->acknowledgement = TO_HOST32(p->acknowledgement);
 	return 1;
 }
 
@@ -207,6 +209,7 @@ INLINE void enter(const struct packet *p, u32 number, u64 time)
 		known->used = time;
 		known->keep = 0;
 		known->next = 0;
+		known->told = p->acknowledgement;
 		known->heard = 0;
 		return;
 	}
@@ -217,6 +220,7 @@ INLINE void enter(const struct packet *p, u32 number, u64 time)
 	__builtin_memset(&fresh, 0, sizeof(fresh));
 	fresh.path = number;
 	fresh.used = time;
+	fresh.told = p->acknowledgement;
 	map_update(&flows, &p->ports, &fresh, 0);
 }
 
@@ -281,6 +285,9 @@ int leave(struct __sk_buff *skb)
 	if (!flow || flow->path != number)
 		return PASS;
 	flow->used = time;
+	/* The first ACK of the host that began comes after a SYN that acknowledged nothing. */
+	if (p.flags & ACK && (!flow->heard || (s32)(p.acknowledgement - flow->told) > 0))
+		flow->told = p.acknowledgement;
 	if (p.flags & (FIN | RST))
 		flow->closed = 1;
 	if (!is_pure_ack(&p))
@@ -309,7 +316,10 @@ int leave(struct __sk_buff *skb)
 	return redirect_neighbour(other->ifindex, 0, 0, 0);
 }
 
-/* Data of the other host: what it repeats tells how our ACKs fare. */
+/*
+ * Data of the other host. If it repeats what was acknowledged, the ACK may not have arrived; if it fills a gap, it has
+ * heard of the gap.
+ */
 INLINE void hear(struct flow *flow, const struct packet *p, u64 time)
 {
 	u32 end = p->sequence + p->length;
@@ -317,8 +327,8 @@ INLINE void hear(struct flow *flow, const struct packet *p, u64 time)
 
 	if (!flow->heard || (s32)(end - flow->next) > 0) {
 		flow->next = end;
-	} else {
-		/* Nothing new. After a silence, and with ACKs away, these did not arrive. */
+	} else if ((s32)(end - flow->told) <= 0) {
+		/* After a silence, and with ACKs away, these did not arrive. */
 		if (flow->away && silent > SILENCE && is_open(flow, &p->ports, time))
 			bar(flow, time);
 		flow->keep = 2;

@@ -71,8 +71,8 @@ struct flow {
 	u64 heard;
 	/* Latest packet of ours on its own path. */
 	u64 used;
-	/* End of the data from the other host. */
-	u32 next;
+	/* End of the data from the other host, and of that which was acknowledged. */
+	u32 next, told;
 	u32 bars;
 	/* ACKs on another path since the latest on their own. */
 	u32 away;

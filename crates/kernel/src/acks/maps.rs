@@ -75,7 +75,7 @@ impl Maps {
         Ok(Maps {
             paths: array("paths", 44, PATHS as u32)?,
             choices: array("choices", 16, PATHS as u32)?,
-            flows: by_ports("flows", 40)?,
+            flows: by_ports("flows", 48)?,
             agreements: by_ports("agreements", 8)?,
             counters: array("counters", 8, 5)?,
         })
@@ -184,14 +184,14 @@ impl FlowPorts {
 
 /// A `struct flow`, unless it is closed, or two subflows have its ports.
 fn known(ports: FlowPorts, value: &[u8]) -> Option<KnownFlow> {
-    let [path, ambiguous, _, closed] = *value.get(36..40)? else { return None };
+    let [path, ambiguous, _, closed] = *value.get(40..44)? else { return None };
     (ambiguous == 0 && closed == 0).then_some(KnownFlow { ports, path: path.into() })
 }
 
 /// True for one that has sent its FIN or RST and nothing for a minute since.
 fn is_over(value: &[u8], now: Duration) -> bool {
     let used = value.get(16..24).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes);
-    value.get(39) == Some(&1) && now.saturating_sub(Duration::from_nanos(used)) > OVER
+    value.get(43) == Some(&1) && now.saturating_sub(Duration::from_nanos(used)) > OVER
 }
 
 fn put_address(place: &mut [u8], address: IpAddr) {
@@ -207,9 +207,9 @@ mod tests {
 
     /// `struct flow` of `bpf/acks.h`, used at this time.
     fn flow(path: u8, ambiguous: u8, closed: u8, used: Duration) -> Vec<u8> {
-        let mut value = vec![0; 40];
+        let mut value = vec![0; 48];
         value[16..24].copy_from_slice(&used.as_nanos().to_ne_bytes());
-        (value[36], value[37], value[39]) = (path, ambiguous, closed);
+        (value[40], value[41], value[43]) = (path, ambiguous, closed);
         value
     }
 
