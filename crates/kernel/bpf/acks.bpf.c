@@ -150,8 +150,10 @@ INLINE int is_same(const struct address *a, const struct address *b)
 INLINE struct path *path_between(struct __sk_buff *skb, u32 family, const struct address *local,
 				 const struct address *remote, u32 *number)
 {
-	for (u32 i = 0; i < PATHS; i++) {
-		struct path *path = map_lookup(&paths, &i);
+	for (u64 i = 0; i < PATHS; i++) {
+		/* Linux 6.12 loses count of what it hands to a helper. */
+		u32 key = opaque(i);
+		struct path *path = map_lookup(&paths, &key);
 
 		if (!path)
 			break;

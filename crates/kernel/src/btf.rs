@@ -75,6 +75,11 @@ impl<'a> Btf<'a> {
         text_at(self.strings, u32_at(self.bytes, self.at(number)?)? as usize)
     }
 
+    /// The text at a place of the table of strings.
+    pub(crate) fn text(&self, at: usize) -> Option<&'a str> {
+        text_at(self.strings, at)
+    }
+
     /// The size of a struct \[bytes\].
     pub(crate) fn size(&self, number: u32) -> Option<usize> {
         Some(u32_at(self.bytes, self.at(number)? + 8)? as usize)

@@ -45,6 +45,14 @@ pub enum LoadError {
         /// End of the verifier's log.
         log: String,
     },
+    /// A program reads a field that the kernel lacks, or has in a form that the program does not know.
+    #[error("the program for `{member}` reads {field}, which this kernel has not, or in another form than it knows")]
+    Unfit {
+        /// The member of the struct of operations.
+        member: String,
+        /// The field, with its struct.
+        field: String,
+    },
     /// There is no place for pins.
     #[error("cannot pin it in {FOLDER}: {0}")]
     NoPlace(io::Error),
@@ -373,7 +381,11 @@ pub(crate) fn verify(
         }
         let mut log = vec![0; LOG];
         _ = sys::load_program(&request, Some(&mut log));
-        LoadError::Refused { member: program.name.into(), error, log: tail(&log) }
+        let (member, log) = (program.name.into(), tail(&log));
+        match unfit(&log).and_then(|instruction| program.field_at(instruction, &object.btf)) {
+            Some(field) => LoadError::Unfit { member, field },
+            None => LoadError::Refused { member, error, log },
+        }
     })
 }
 
@@ -384,6 +396,13 @@ fn refused_btf(types: &[u8], error: io::Error) -> LoadError {
     let mut log = vec![0; LOG];
     _ = sys::load_btf(types, Some(&mut log));
     LoadError::Refused { member: "types".into(), error, log: tail(&log) }
+}
+
+/// The number of the instruction in whose place Linux has put a call of a function that does not exist, because it
+/// could not make its field fit (`bpf_core_poison_insn` of `tools/lib/bpf/relo_core.c`, 0xbad2310).
+fn unfit(log: &str) -> Option<usize> {
+    let (before, _) = log.split_once(": (85) call unknown#195896080")?;
+    before.lines().last()?.trim().parse().ok()
 }
 
 /// The last lines of a log.
@@ -405,3 +424,17 @@ pub(crate) fn failed(what: &str, error: io::Error) -> LoadError {
 /// Size of the verifier's log \[bytes\], and the lines of it that are shown.
 const LOG: usize = 16 << 20;
 const LOG_LINES: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Linux 7.2 said it of a program that took `stale` of a subflow for bits.
+    #[test]
+    fn the_instruction_that_does_not_fit_is_found() {
+        let log =
+            "34: (05) goto pc+0\n35: (05) goto pc+9\n45: (85) call unknown#195896080\ninvalid func unknown#195896080";
+        assert_eq!(unfit(log), Some(45));
+        assert_eq!(unfit("45: (85) call unknown#12\ninvalid func unknown#12"), None);
+    }
+}

@@ -55,6 +55,18 @@ impl<'a> Object<'a> {
     }
 }
 
+impl Program<'_> {
+    /// The field whose place the kernel puts into this instruction.
+    pub(crate) fn field_at(&self, instruction: usize, btf: &Btf<'_>) -> Option<String> {
+        let at = instruction.checked_mul(8)?;
+        let record = self.relocations.chunks_exact(RELOCATION_RECORD).find(|r| u32_at(r, 0) == Some(at as u32))?;
+        let (of, path) = (u32_at(record, 4)?, btf.text(u32_at(record, 8)? as usize)?);
+        // The first number is an index of the pointer, the second the field's.
+        let member = btf.members(of)?.into_iter().nth(path.split(':').nth(1)?.parse().ok()?)?;
+        Some(format!("`{}` of `{}`", member.name, btf.name(of)?))
+    }
+}
+
 /// The section `.BTF.ext`.
 struct Extra<'a> {
     bytes: &'a [u8],
@@ -99,6 +111,19 @@ impl Extra<'_> {
 mod tests {
     use super::*;
 
+    /// What the verifier says of a field that does not fit names the instruction; the message names the field.
+    #[test]
+    fn a_field_that_does_not_fit_is_named() {
+        let object = Object::parse(crate::watch::OBJECT).expect("it is one of ours");
+        let program =
+            object.programs.iter().find(|program| program.name == "mptcp_subflow_get_send").expect("it is there");
+        let fields: Vec<String> = (0..program.instructions.len() / 8)
+            .filter_map(|instruction| program.field_at(instruction, &object.btf))
+            .collect();
+        assert!(fields.contains(&"`stale` of `mptcp_subflow_context`".into()), "{fields:?}");
+        assert!(fields.contains(&"`srtt_us` of `tcp_sock`".into()), "{fields:?}");
+    }
+
     /// Records of a field's place, and of how far its bits are shifted (`enum bpf_core_relo_kind`).
     const PLACE: u32 = 0;
     const SHIFT: u32 = 4;
@@ -111,11 +136,11 @@ mod tests {
         let objects = crate::ALGORITHMS.iter().map(|algorithm| (algorithm.name, algorithm.object)).chain(schedulers);
         let mut seen = 0;
         for (name, object) in objects.chain([("watch", crate::watch::OBJECT)]) {
-            for program in Object::parse(object).unwrap().programs {
+            for program in Object::parse(object).expect("it is one of ours").programs {
                 let records: Vec<[u32; 4]> = program
                     .relocations
                     .chunks_exact(RELOCATION_RECORD)
-                    .map(|record| [0, 4, 8, 12].map(|at| u32_at(record, at).unwrap()))
+                    .map(|record| [0, 4, 8, 12].map(|at| u32_at(record, at).expect("records are whole")))
                     .collect();
                 let bits = |field: [u32; 2]| records.iter().any(|r| r[3] == SHIFT && [r[1], r[2]] == field);
                 for &[at, of, path, kind] in &records {
