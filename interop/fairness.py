@@ -2,12 +2,13 @@
 """Share of an MPTCP connection of the kernel beside one TCP connection, with each congestion control.
 
     sudo interop/fairness.py target/release/anabranch [--controls reno,lia,olia,balia] [--seeds 10] \\
-        [--seconds 20] [--scenario shared-bottleneck] [--alone]
+        [--seconds 20] [--scenario shared-bottleneck] [--alone] [--schedulers default] [--kernel-only]
 
 Both connections begin together over a scenario of the testbed and send as fast as they can; counted is what their
 receivers have after that many seconds. The other connection is plain TCP with Reno on the first path. With `--alone`
 there is none, and the table has goodputs. Beside the kernel stands the simulator, with the same policy, scenario and
-seeds and the profile `linux`: with the kernel's scheduler, `linux-burst`, and with `min-rtt`.
+seeds and the profile `linux`: with the kernel's scheduler, `linux-burst`, and with `min-rtt`. `--schedulers
+default,min-rtt` also loads ours into a kernel that takes them (`anabranch kernel list`).
 
 Sockets have their congestion control before they connect. One that begins under BBR, where that is the machine's
 default, is paced by the kernel until its end, whatever control it is given later: iperf3's `-C` comes too late.
@@ -43,8 +44,9 @@ def receive(kind, seconds):
         pass
 
 
-def send(kind, seconds, control):
+def send(kind, seconds, control, scheduler):
     """Sends a little longer than the other end counts."""
+    Path("/proc/sys/net/mptcp/scheduler").write_text(scheduler)
     protocol = socket.IPPROTO_MPTCP if kind == "mptcp" else 0
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol) as sender:
         sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
@@ -54,7 +56,7 @@ def send(kind, seconds, control):
             sender.sendall(data)
 
 
-def measure(options, control, seed):
+def measure(options, control, scheduler, seed):
     """Rates of the connections [Mbit/s], and what the testbed says of itself."""
     kinds = ["mptcp"] if options.alone else ["mptcp", "tcp"]
     own = f"{sys.executable} {Path(__file__).resolve()}"
@@ -62,8 +64,8 @@ def measure(options, control, seed):
         folder = Path(folder)
         receivers = " & ".join(f"{own} receive {kind} {options.seconds}" for kind in kinds)
         senders = [f"{own} send {kind} {options.seconds}" for kind in kinds]
-        senders[0] += f" {control}"
-        senders[1:] = [f"{sender} reno" for sender in senders[1:]]
+        senders[0] += f" {control} {scheduler}"
+        senders[1:] = [f"{sender} reno default" for sender in senders[1:]]
         words = ["testbed", options.scenario, "--seed", str(seed), "--duration", f"{options.seconds + 60}s"]
         words += ["--json", "testbed.json", "--server", f"{receivers} & wait"]
         script = " & ".join(senders) + " & wait; until " + " && ".join(f"test -s {kind}.json" for kind in kinds)
@@ -76,17 +78,18 @@ def measure(options, control, seed):
 
 
 class Loaded:
-    """A control of ours, registered for as long as it is measured."""
+    """A control or scheduler of ours, registered for as long as it is measured; those of the kernel are there."""
 
-    def __init__(self, anabranch, control):
-        self.words = None if control == "reno" else [anabranch, "kernel", "load", control]
-        self.name = control if control == "reno" else "ab_" + control.replace("-", "_")
+    def __init__(self, anabranch, name, available, *option):
+        own = name in ("reno", "default")
+        self.words = None if own else [anabranch, "kernel", "load", *option, name]
+        self.name = name if own else "ab_" + name.replace("-", "_")
+        self.available = Path("/proc/sys/net", available)
 
     def __enter__(self):
         self.process = self.words and subprocess.Popen(self.words, stdout=subprocess.DEVNULL)
-        available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
         until = time.monotonic() + 20
-        while self.name not in available.read_text().split():
+        while self.name not in self.available.read_text().split():
             if time.monotonic() > until or self.process and self.process.poll() is not None:
                 sys.exit(f"{self.name} cannot be loaded")
             time.sleep(0.1)
@@ -125,7 +128,7 @@ def main():
     if sys.argv[1:2] == ["receive"]:
         return receive(sys.argv[2], float(sys.argv[3]))
     if sys.argv[1:2] == ["send"]:
-        return send(sys.argv[2], float(sys.argv[3]), sys.argv[4])
+        return send(sys.argv[2], float(sys.argv[3]), sys.argv[4], sys.argv[5])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("anabranch", type=lambda name: Path(name).resolve())
     parser.add_argument("--controls", default="reno,lia,olia,balia")
@@ -133,19 +136,26 @@ def main():
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--scenario", default="shared-bottleneck")
     parser.add_argument("--alone", action="store_true")
+    parser.add_argument("--schedulers", default="default")
+    parser.add_argument("--kernel-only", action="store_true", help="without the simulator")
     options = parser.parse_args()
     value = (lambda rates: rates[0]) if options.alone else (lambda rates: rates[0] / rates[1])
     print("goodput [Mbit/s]" if options.alone else "share beside one TCP connection", "(mean +- deviation)")
-    for control in options.controls.split(","):
-        with Loaded(options.anabranch, control) as name:
-            runs = [measure(options, name, seed) for seed in range(1, options.seeds + 1)]
+    controls, schedulers = options.controls.split(","), options.schedulers.split(",")
+    for control, scheduler in ((control, scheduler) for control in controls for scheduler in schedulers):
+        with (
+            Loaded(options.anabranch, control, "ipv4/tcp_available_congestion_control") as name,
+            Loaded(options.anabranch, scheduler, "mptcp/available_schedulers", "--scheduler") as kernel_scheduler,
+        ):
+            runs = [measure(options, name, kernel_scheduler, seed) for seed in range(1, options.seeds + 1)]
         invalid = sum(not valid for _, valid in runs)
         note = f"; {invalid} runs in which the testbed was late" if invalid else ""
         both = statistics.mean(sum(rates) for rates, _ in runs)
-        print(f"{control:8} kernel      {describe([value(rates) for rates, _ in runs])}, all {both:.1f} Mbit/s{note}")
-        for scheduler in ("linux-burst", "min-rtt"):
-            runs = [simulate(options, control, scheduler, seed) for seed in range(1, options.seeds + 1)]
-            print(f"{'':8} {scheduler:11} {describe([value(rates) for rates in runs])}", flush=True)
+        kind = "kernel" if scheduler == "default" else f"kernel, {scheduler}"
+        print(f"{control:8} {kind:11} {describe([value(rates) for rates, _ in runs])}, all {both:.1f} Mbit/s{note}", flush=True)
+        for simulated in () if options.kernel_only or scheduler != "default" else ("linux-burst", "min-rtt"):
+            runs = [simulate(options, control, simulated, seed) for seed in range(1, options.seeds + 1)]
+            print(f"{'':8} {simulated:11} {describe([value(rates) for rates in runs])}", flush=True)
 
 
 if __name__ == "__main__":
