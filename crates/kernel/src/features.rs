@@ -21,6 +21,9 @@ pub struct Feature {
     pub note: String,
 }
 
+/// A struct that kernels with TCX have (6.6).
+pub(crate) const TCX: &str = "tcx_link";
+
 /// Looks at the running kernel. Changes nothing.
 pub fn features() -> Vec<Feature> {
     let bytes = std::fs::read(BTF).unwrap_or_default();
@@ -33,7 +36,9 @@ pub fn features() -> Vec<Feature> {
     };
     let missing_functions: Vec<&str> = FUNCTIONS.iter().copied().filter(|name| !has(Kind::Function, name)).collect();
     let missing_capabilities = missing_capabilities();
-    let missing_events = btf.as_ref().map_or_else(|| vec!["BTF, which describes them".into()], watch::missing);
+    let mut missing_events = btf.as_ref().map_or_else(|| vec!["BTF, which describes them".into()], watch::missing);
+    // The programs at the tracepoints call them too.
+    missing_events.extend(missing_functions.iter().map(|name| format!("the function {name}")));
     let no_schedulers = btf.as_ref().map_or_else(|| Some("to be there".into()), scheduler::waits_for);
     let bpffs = statfs("/sys/fs/bpf").is_ok_and(|fs| fs.f_type as u64 == BPF_FS_MAGIC);
     let classifier = classifier();
@@ -77,11 +82,11 @@ pub fn features() -> Vec<Feature> {
         ),
         feature(
             "tcx",
-            classifier.is_ok() && has(Kind::Struct, "tcx_link"),
+            classifier.is_ok() && has(Kind::Struct, TCX),
             "ACKs can take another path (`kernel acks`): BPF programs see the packets of a device",
             match classifier {
                 Err(error) => format!("a program of two instructions is refused: {error}"),
-                Ok(()) => "its BTF has no `tcx_link`; Linux 6.6 has it".into(),
+                Ok(()) => format!("its BTF has no `{TCX}`; Linux 6.6 has it"),
             },
         ),
         feature(

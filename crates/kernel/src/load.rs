@@ -90,7 +90,9 @@ impl LoadError {
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             LoadError::NoBtf(_) => Some("take a kernel built with CONFIG_DEBUG_INFO_BTF, as distributions have it"),
-            LoadError::Lacks(_) => Some("`anabranch kernel list` says what this kernel has; Linux 6.4 is the oldest"),
+            LoadError::Lacks(_) => {
+                Some("`anabranch kernel list` says what this kernel has, and which ones have the rest")
+            }
             LoadError::NoSchedulers(_) => Some(
                 "no released kernel does; that of the MPTCP developers does (github.com/multipath-tcp/mptcp_net-next, \
                  branch export), and `anabranch kernel list` says when this one does",

@@ -2,6 +2,8 @@
 
 use super::AcksError;
 use super::maps::Maps;
+use crate::btf::Kind;
+use crate::features::TCX;
 use crate::load::{self, LoadError, Target};
 use crate::object::Object;
 use crate::sys;
@@ -28,6 +30,11 @@ const NAME: &str = "acks";
 impl Programs {
     pub(super) fn load(maps: &Maps) -> Result<Self, LoadError> {
         let damaged = || LoadError::Damaged(NAME);
+        let bytes = load::kernel_bytes()?;
+        // Verifiers of kernels without it have other reasons to refuse, which lead nowhere.
+        if load::types_of_kernel(&bytes)?.find(Kind::Struct, TCX).is_none() {
+            return Err(LoadError::Lacks(format!("struct `{TCX}` in its BTF")));
+        }
         let object = Object::parse(OBJECT).ok_or_else(damaged)?;
         let types = load::types(&object, NAME)?;
         let program = |name: &str, attach_type| {
