@@ -8,8 +8,8 @@ mod watch;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_kernel::{
-    ALGORITHMS, Access, Algorithm, Feature, Grouped, LoadError, SCHEDULERS, Scheduler, SchedulerState, SchedulerStatus,
-    Status, features, give_to_group, load, load_for, load_scheduler, schedulers, status, unload,
+    ALGORITHMS, Access, Algorithm, AlgorithmKind, Feature, Grouped, LoadError, Loaded, SchedulerState, SchedulerStatus,
+    Status, features, give_to_group, load, load_for, schedulers, status, unload,
 };
 use anabranch_lab::format::{KERNEL_FEATURES, KERNEL_STATUS};
 use anabranch_policy::Catalogue;
@@ -27,6 +27,7 @@ use std::thread;
   sudo anabranch kernel load lia --pin           registers `ab_lia`, until `kernel unload lia` or the next boot
   iperf3 -c server -C ab_lia                     a program that chooses it
   sudo anabranch kernel load lia --pin --default all new connections of this network namespace
+  sudo anabranch kernel load --scheduler blest   on a kernel that takes schedulers from BPF
   sudo anabranch kernel acks --path 10.0.1.1,10.1.1.1 --path 10.0.2.1,10.1.1.1
                                                  sends ACKs over the fastest path; the other host runs the same
   sudo anabranch kernel watch                    how the scheduler shares data among subflows, second by second
@@ -47,9 +48,9 @@ pub enum Action {
     List(Form),
     /// Register a congestion control or a scheduler with the kernel, for as long as the command runs.
     Load(LoadArgs),
-    /// Take the registration of a pinned congestion control back.
-    Unload(UnloadArgs),
-    /// Show congestion controls of ours in the kernel.
+    /// Take the registration of a pinned congestion control or scheduler back.
+    Unload(Named),
+    /// Show congestion controls and schedulers of ours in the kernel.
     Status(Form),
     /// Send ACKs of MPTCP subflows over the fastest path, between two hosts that both run this.
     Acks(acks::AcksArgs),
@@ -67,34 +68,41 @@ pub struct Form {
     pub json: bool,
 }
 
-/// Arguments of `kernel load`.
+/// A congestion control or a scheduler, by its name.
 #[derive(ClapArgs, Debug)]
-pub struct LoadArgs {
+pub struct Named {
     /// Name of a congestion control (`anabranch kernel list`).
     #[arg(required_unless_present = "scheduler")]
     pub name: Option<String>,
-    /// Register this MPTCP scheduler instead, for `net.mptcp.scheduler`. Waits for a kernel that takes schedulers from
-    /// BPF; no released one does.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "pin", "default", "cgroup"])]
+    /// Name of an MPTCP scheduler instead. Waits for a kernel that takes schedulers from BPF; no released one does.
+    #[arg(long, value_name = "NAME", conflicts_with = "name")]
     pub scheduler: Option<String>,
+}
+
+/// Arguments of `kernel load`.
+#[derive(ClapArgs, Debug)]
+#[command(after_help = "Examples:
+  sudo anabranch kernel load lia                           until the command ends
+  sudo anabranch kernel load lia --pin                     until `kernel unload lia` or the next boot
+  sudo anabranch kernel load lia --pin --default           and all new connections of this network namespace have it
+  sudo anabranch kernel load lia --cgroup /sys/fs/cgroup/user.slice
+  sudo anabranch kernel load --scheduler blest --pin --default
+                                                           the same with a scheduler, on a kernel that takes them")]
+pub struct LoadArgs {
+    /// The policy to load.
+    #[command(flatten)]
+    pub policy: Named,
     /// End at once and leave it registered, until `kernel unload` or the next boot.
     #[arg(long)]
     pub pin: bool,
-    /// Make it the default of this network namespace as well; every user may choose it then. `kernel unload` there puts
-    /// the former default back.
+    /// Make it the default of this network namespace as well; every user may choose a congestion control then. `kernel
+    /// unload` there puts the former default back.
     #[arg(long, requires = "pin")]
     pub default: bool,
     /// Give it to the connections that a control group begins and accepts, those of groups in it included: its
     /// directory (cgroup v2).
-    #[arg(long, value_name = "DIR", conflicts_with = "default")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["default", "scheduler"])]
     pub cgroup: Option<PathBuf>,
-}
-
-/// Arguments of `kernel unload`.
-#[derive(ClapArgs, Debug)]
-pub struct UnloadArgs {
-    /// Name of a congestion control (`anabranch kernel status`).
-    pub name: String,
 }
 
 /// Contents of the JSON of `kernel list`.
@@ -117,7 +125,7 @@ pub fn kernel(catalogue: &Catalogue, args: &KernelArgs) -> Result<(), Failure> {
         Action::List(form) => list(form),
         Action::Load(args) => register(args),
         Action::Unload(args) => {
-            let algorithm = find(&args.name)?;
+            let algorithm = find(args)?;
             unload(algorithm).map_err(|error| Failure::Failed(miette::miette!("{error}")))?;
             output::print(&format!("unloaded {}\n", algorithm.kernel_name))
         }
@@ -160,19 +168,20 @@ fn list(form: &Form) -> Result<(), Failure> {
 }
 
 fn register(args: &LoadArgs) -> Result<(), Failure> {
-    let Some(name) = &args.name else {
-        return register_scheduler(args.scheduler.as_deref().unwrap_or_default());
-    };
-    let algorithm = find(name)?;
+    let algorithm = find(&args.policy)?;
+    let name = algorithm.kernel_name;
     if args.default {
-        let path = load_for(algorithm, Access::Everyone).and_then(anabranch_kernel::Loaded::pin_as_default);
-        let path = path.map_err(failed)?;
-        let text = format!("loaded {}, default of this network namespace", algorithm.kernel_name);
+        let path = load_for(algorithm, Access::Everyone).and_then(Loaded::pin_as_default).map_err(failed)?;
+        let text = format!("loaded {name}, default of this network namespace");
         return output::print(&format!("{text}, pinned as {}\n", path.display()));
     }
     let loaded = load(algorithm).map_err(failed)?;
     let given = args.cgroup.as_ref().map(|group| give_to_group(algorithm, group)).transpose().map_err(failed)?;
     let whose = args.cgroup.as_ref().map_or_else(String::new, |group| format!(" for {}", group.display()));
+    let choice = match algorithm.kind {
+        AlgorithmKind::CongestionControl => String::new(),
+        AlgorithmKind::Scheduler => format!("; sysctl net.mptcp.scheduler={name} takes it"),
+    };
     if args.pin {
         let path = loaded.pin().map_err(failed)?;
         if let Some(Err(error)) = given.map(Grouped::pin) {
@@ -180,18 +189,9 @@ fn register(args: &LoadArgs) -> Result<(), Failure> {
             _ = unload(algorithm);
             return Err(failed(LoadError::NoPlace(error)));
         }
-        return output::print(&format!("loaded {}{whose}, pinned as {}\n", algorithm.kernel_name, path.display()));
+        return output::print(&format!("loaded {name}{whose}, pinned as {}{choice}\n", path.display()));
     }
-    output::print(&format!("loaded {}{whose} until this command ends\n", algorithm.kernel_name))?;
-    hold()
-}
-
-fn register_scheduler(name: &str) -> Result<(), Failure> {
-    let names = SCHEDULERS.iter().map(|scheduler| scheduler.name);
-    let scheduler = Scheduler::find(name).ok_or_else(|| unknown("scheduler", name, names))?;
-    let _loaded = load_scheduler(scheduler).map_err(failed)?;
-    let name = scheduler.kernel_name;
-    output::print(&format!("loaded {name} until this command ends; sysctl net.mptcp.scheduler={name} takes it\n"))?;
+    output::print(&format!("loaded {name}{whose} until this command ends{choice}\n"))?;
     hold()
 }
 
@@ -207,32 +207,45 @@ fn show_status(form: &Form) -> Result<(), Failure> {
     if form.json {
         return output::print(&output::json(&KERNEL_STATUS, &InKernel { loaded: all })?);
     }
+    let width = |least, of: fn(&Status) -> &str| all.iter().map(|status| of(status).len()).fold(least, usize::max);
+    let (names, kernel_names) = (width(8, |status| status.name), width(11, |status| status.kernel_name));
     let mut text = String::new();
     for status in &all {
+        let kind = if status.kind == AlgorithmKind::Scheduler { "scheduler, " } else { "" };
         let state = match &status.pin {
             Some(path) if status.registered => format!("pinned as {}", path.display()),
             Some(path) => format!("pinned as {}, but not registered in this kernel", path.display()),
             None => "held by a running command".to_owned(),
         };
         let default = if status.default { ", default of this network namespace" } else { "" };
-        text += &format!("{:<8} {:<11} {state}{default}\n", status.name, status.kernel_name);
+        text += &format!("{:<names$} {:<kernel_names$} {kind}{state}{default}\n", status.name, status.kernel_name);
     }
     output::print(if all.is_empty() { "nothing is loaded\n" } else { &text })
 }
 
-fn find(name: &str) -> Result<&'static Algorithm, Failure> {
-    let names = ALGORITHMS.iter().map(|algorithm| algorithm.name);
-    Algorithm::find(name).ok_or_else(|| unknown("congestion control", name, names))
+/// The policy with a name; refuses one that is none of its kind.
+fn find(named: &Named) -> Result<&'static Algorithm, Failure> {
+    let (kind, name) = match (&named.scheduler, &named.name) {
+        (Some(name), _) => (AlgorithmKind::Scheduler, name.as_str()),
+        (None, name) => (AlgorithmKind::CongestionControl, name.as_deref().unwrap_or_default()),
+    };
+    kind.find(name).ok_or_else(|| unknown(kind, name))
 }
 
-/// Refuses a name that is none of `names`, which are of this `kind`.
-fn unknown(kind: &str, name: &str, names: impl Iterator<Item = &'static str> + Clone) -> Failure {
+fn unknown(kind: AlgorithmKind, name: &str) -> Failure {
+    let names = kind.algorithms().iter().map(|algorithm| algorithm.name);
     let list: Vec<&str> = names.clone().collect();
-    let help = match nearest(name, names) {
-        Some(near) => format!("did you mean `{near}`? accepted: {}", list.join(", ")),
-        None => format!("accepted: {}", list.join(", ")),
+    let accepted = format!("accepted: {}", list.join(", "));
+    let other = AlgorithmKind::ALL.into_iter().find(|other| *other != kind && other.find(name).is_some());
+    let help = match (other, nearest(name, names)) {
+        (Some(AlgorithmKind::Scheduler), _) => format!("it is a scheduler: `--scheduler {name}`; {accepted}"),
+        (Some(AlgorithmKind::CongestionControl), _) => {
+            format!("it is a congestion control: leave `--scheduler` out; {accepted}")
+        }
+        (None, Some(near)) => format!("did you mean `{near}`? {accepted}"),
+        (None, None) => accepted,
     };
-    Failure::Refused(miette::miette!(help = help, "there is no {kind} `{name}` to load into the kernel"))
+    Failure::Refused(miette::miette!(help = help, "there is no {} `{name}` to load into the kernel", kind.word()))
 }
 
 fn failed(error: LoadError) -> Failure {

@@ -74,12 +74,7 @@ pub fn features() -> Vec<Feature> {
             "this process may load and register programs",
             format!("this process lacks {}", missing_capabilities.join(", ")),
         ),
-        feature(
-            "bpffs",
-            bpffs,
-            "a congestion control can stay loaded (`kernel load --pin`)",
-            "mount -t bpf bpf /sys/fs/bpf".into(),
-        ),
+        feature("bpffs", bpffs, "what is loaded can stay (`kernel load --pin`)", "mount -t bpf bpf /sys/fs/bpf".into()),
         feature(
             "tcx",
             classifier.is_ok() && has(Kind::Struct, TCX),

@@ -1,6 +1,6 @@
 //! A congestion control for the TCP sockets of a control group.
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, AlgorithmKind};
 use crate::load::{self, LoadError, Target};
 use crate::object::Object;
 use crate::pin;
@@ -32,6 +32,9 @@ const NAME: &str = "group";
 /// If there is no such group of cgroup v2, or the kernel or the process cannot; nothing stays behind.
 pub fn give_to_group(algorithm: &'static Algorithm, group: &Path) -> Result<Grouped, LoadError> {
     let refused = |error| LoadError::Group { path: group.to_owned(), error };
+    if algorithm.kind == AlgorithmKind::Scheduler {
+        return Err(refused(io::Error::other("network namespaces choose schedulers, control groups do not")));
+    }
     let object = Object::parse(OBJECT).ok_or(LoadError::Damaged(NAME))?;
     // Refuses what is none of cgroup v2.
     crate::watch::groups(group).map_err(refused)?;

@@ -1,23 +1,24 @@
 //! Loading: from an object to a registered congestion control, or another struct of operations.
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, AlgorithmKind};
 use crate::btf::{Btf, Kind};
 use crate::object::{Object, Program};
-use crate::pin::{self, FOLDER, registered};
+use crate::pin::{self, FOLDER};
+use crate::scheduler::{self, MEMORIES};
 use crate::sys;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-/// A registered congestion control. Dropping it takes the registration back; connections that use it keep it until they
-/// end.
+/// A registered congestion control or scheduler. Dropping it takes the registration back; connections that use it keep
+/// it until they end.
 #[derive(Debug)]
 pub struct Loaded {
     link: OwnedFd,
     algorithm: &'static Algorithm,
 }
 
-/// Reason for which a congestion control could not be loaded. Nothing of it stays in the kernel.
+/// Reason for which an algorithm could not be loaded. Nothing of it stays in the kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The kernel does not describe its types.
@@ -137,7 +138,7 @@ pub enum Access {
     Everyone,
 }
 
-/// Registers a congestion control with the running kernel.
+/// Registers a congestion control or a scheduler with the running kernel.
 ///
 /// # Errors
 /// If the kernel or the process cannot, or the name is taken; nothing stays behind.
@@ -145,34 +146,40 @@ pub fn load(algorithm: &'static Algorithm) -> Result<Loaded, LoadError> {
     load_for(algorithm, Access::Restricted)
 }
 
-/// Registers a congestion control for those who may choose it.
+/// Registers an algorithm for those who may choose it. Schedulers are chosen by network namespaces, so that `access` is
+/// without meaning for them.
 ///
 /// # Errors
 /// As for [`load`].
 pub fn load_for(algorithm: &'static Algorithm, access: Access) -> Result<Loaded, LoadError> {
-    let object = Object::parse(algorithm.object).ok_or(LoadError::Damaged(algorithm.name))?;
+    let object = algorithm.parsed()?;
     let bytes = kernel_bytes()?;
     let kernel = types_of_kernel(&bytes)?;
-    if registered().is_some_and(|names| names.iter().any(|name| name == algorithm.kernel_name)) {
+    let is_scheduler = algorithm.kind == AlgorithmKind::Scheduler;
+    if is_scheduler && let Some(lacks) = scheduler::waits_for(&kernel) {
+        return Err(LoadError::NoSchedulers(lacks));
+    }
+    if algorithm.is_registered() {
         return Err(LoadError::Taken(algorithm.kernel_name));
     }
+    let operations = Operations::find(&kernel, algorithm.kind.places().operations)?;
     let btf = types(&object, algorithm.name)?;
-    let operations = Operations::find(&kernel, "tcp_congestion_ops")?;
-    let flags = (access == Access::Everyone).then_some(TCP_CONG_NON_RESTRICTED);
+    let memories = is_scheduler.then(|| scheduler::memories(algorithm, &object, &btf)).transpose()?;
     let registration = Registration {
         kernel: &kernel,
         operations: &operations,
         object: &object,
         btf: btf.as_fd(),
         name: algorithm.kernel_name,
-        flags,
+        flags: (access == Access::Everyone && !is_scheduler).then_some(TCP_CONG_NON_RESTRICTED),
     };
-    let link = registration.make(|program| resolve(program, Some(&kernel), |_| None))?;
+    let map = |name: &str| memories.as_ref().filter(|_| name == MEMORIES).map(AsRawFd::as_raw_fd);
+    let link = registration.make(|program| resolve(program, Some(&kernel), map))?;
     Ok(Loaded { link, algorithm })
 }
 
 impl Loaded {
-    /// The congestion control.
+    /// The algorithm.
     pub fn algorithm(&self) -> &'static Algorithm {
         self.algorithm
     }
@@ -281,7 +288,7 @@ impl Registration<'_> {
             let (index, offset) = operations.member(kernel, program.name)?;
             let fd = verify(object, program, &resolved(program)?, &operations.target(index), btf)?;
             // The kernel reads a pointer's place as the number of a file descriptor.
-            let number = std::os::fd::AsRawFd::as_raw_fd(&fd) as u64;
+            let number = fd.as_raw_fd() as u64;
             value[offset..offset + 8].copy_from_slice(&number.to_ne_bytes());
             programs.push(fd);
         }

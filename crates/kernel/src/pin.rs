@@ -1,6 +1,6 @@
 //! Pins in bpffs, and what the kernel has registered.
 
-use crate::algorithm::{ALGORITHMS, Algorithm};
+use crate::algorithm::{Algorithm, AlgorithmKind};
 use crate::sys;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,14 +11,16 @@ use std::path::PathBuf;
 /// Folder of our pins.
 pub(crate) const FOLDER: &str = "/sys/fs/bpf/anabranch";
 
-/// A congestion control of ours in the kernel.
+/// A congestion control or a scheduler of ours in the kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Status {
+    /// The kind of it.
+    pub kind: AlgorithmKind,
     /// Name on the command line.
     pub name: &'static str,
     /// Name in the kernel.
     pub kernel_name: &'static str,
-    /// Sockets can choose it.
+    /// It can be chosen.
     pub registered: bool,
     /// Its place in bpffs, if it is pinned; otherwise a running command holds it.
     pub pin: Option<PathBuf>,
@@ -26,7 +28,7 @@ pub struct Status {
     pub default: bool,
 }
 
-/// Reason for which a congestion control could not be unloaded.
+/// Reason for which an algorithm could not be unloaded.
 #[derive(Debug, thiserror::Error)]
 pub enum UnloadError {
     /// No pin of it.
@@ -43,12 +45,6 @@ pub enum UnloadError {
         /// The error of the system call.
         error: io::Error,
     },
-}
-
-/// Names that sockets can choose; `None` if the kernel does not say.
-pub(crate) fn registered() -> Option<Vec<String>> {
-    let names = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").ok()?;
-    Some(names.split_whitespace().map(str::to_owned).collect())
 }
 
 fn place(algorithm: &Algorithm) -> PathBuf {
@@ -71,37 +67,40 @@ pub(crate) fn pin(link: BorrowedFd<'_>, algorithm: &Algorithm) -> io::Result<Pat
     Ok(path)
 }
 
+/// Every algorithm of ours.
+fn all() -> impl Iterator<Item = &'static Algorithm> {
+    AlgorithmKind::ALL.into_iter().flat_map(AlgorithmKind::algorithms)
+}
+
 /// Algorithms that are pinned.
 pub fn pins() -> Vec<&'static Algorithm> {
-    ALGORITHMS.iter().filter(|algorithm| place(algorithm).exists()).collect()
+    all().filter(|algorithm| place(algorithm).exists()).collect()
 }
 
 /// The state of every algorithm that is registered or pinned.
 pub fn status() -> Vec<Status> {
-    let names = registered().unwrap_or_default();
-    let all = ALGORITHMS.iter().map(|algorithm| Status {
+    let all = all().map(|algorithm| Status {
+        kind: algorithm.kind,
         name: algorithm.name,
         kernel_name: algorithm.kernel_name,
-        registered: names.iter().any(|name| name == algorithm.kernel_name),
+        registered: algorithm.is_registered(),
         pin: Some(place(algorithm)).filter(|path| path.exists()),
-        default: default().is_ok_and(|name| name == algorithm.kernel_name),
+        default: default(algorithm.kind).is_ok_and(|name| name == algorithm.kernel_name),
     });
     all.filter(|status| status.registered || status.pin.is_some()).collect()
 }
 
-/// The default congestion control of the caller's network namespace.
-fn default() -> io::Result<String> {
-    Ok(std::fs::read_to_string(DEFAULT)?.trim().to_owned())
+/// The default of a kind in the caller's network namespace.
+fn default(kind: AlgorithmKind) -> io::Result<String> {
+    Ok(std::fs::read_to_string(kind.places().default)?.trim().to_owned())
 }
-
-const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 /// Makes an algorithm that is pinned the default of the caller's network namespace. The former default is noted beside
 /// the pin, as the target of a link, since bpffs has no ordinary files.
 pub(crate) fn make_default(algorithm: &Algorithm) -> io::Result<()> {
-    let former = default()?;
+    let former = default(algorithm.kind)?;
     std::os::unix::fs::symlink(&former, note(algorithm)?)?;
-    std::fs::write(DEFAULT, algorithm.kernel_name)
+    std::fs::write(algorithm.kind.places().default, algorithm.kernel_name)
 }
 
 /// The note of the caller's network namespace about an algorithm.
@@ -115,12 +114,17 @@ fn note(algorithm: &Algorithm) -> io::Result<PathBuf> {
 const NOTE: &str = "_default_";
 
 /// Puts the former default of the caller's network namespace back, unless another was set meanwhile, and removes the
-/// notes of all namespaces about an algorithm.
+/// notes of all namespaces about an algorithm. In place of a former default that is gone it sets one that every kernel
+/// has.
 fn put_default_back(algorithm: &Algorithm) -> io::Result<()> {
+    let places = algorithm.kind.places();
     if let Ok(former) = std::fs::read_link(note(algorithm)?)
-        && default()? == algorithm.kernel_name
+        && default(algorithm.kind)? == algorithm.kernel_name
     {
-        std::fs::write(DEFAULT, former.as_os_str().as_encoded_bytes())?;
+        match std::fs::write(places.default, former.as_os_str().as_encoded_bytes()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => std::fs::write(places.default, places.built_in)?,
+            result => result?,
+        }
     }
     remove(algorithm, NOTE)
 }
@@ -147,7 +151,7 @@ fn remove(algorithm: &Algorithm, kind: &str) -> io::Result<()> {
 
 /// Removes the pin, and with it the registration, puts back the default of the caller's network namespace if it was
 /// made that, and takes it from control groups. Connections that use the algorithm keep it until they end, as do other
-/// network namespaces whose default it is.
+/// network namespaces whose default congestion control it is; those whose default scheduler it is use the kernel's own.
 ///
 /// # Errors
 /// If there is no pin, or it cannot be removed.
@@ -160,8 +164,7 @@ pub fn unload(algorithm: &'static Algorithm) -> Result<(), UnloadError> {
     match std::fs::remove_file(&path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let held = registered().is_some_and(|names| names.iter().any(|name| name == algorithm.kernel_name));
-            return Err(match held {
+            return Err(match algorithm.is_registered() {
                 true => UnloadError::Held(algorithm.kernel_name),
                 false => UnloadError::NotLoaded(algorithm.kernel_name),
             });
@@ -171,4 +174,37 @@ pub fn unload(algorithm: &'static Algorithm) -> Result<(), UnloadError> {
     // Succeeds for the last one only.
     _ = std::fs::remove_dir(FOLDER);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One folder has the pins of all, and what lies beside a pin begins with its name.
+    #[test]
+    fn no_name_of_a_pin_is_another_one_or_begins_what_lies_beside_it() {
+        let names: Vec<String> = all().map(|algorithm| place(algorithm).display().to_string()).collect();
+        for (at, name) in names.iter().enumerate() {
+            for (other_at, other) in names.iter().enumerate().filter(|(other_at, _)| *other_at != at) {
+                assert_ne!(name, other, "{at} and {other_at}");
+                for beside in [NOTE, GROUP] {
+                    assert!(!other.starts_with(&format!("{name}{beside}")), "{other} lies beside {name}");
+                }
+            }
+        }
+        assert!(names.contains(&"/sys/fs/bpf/anabranch/ab_lia".to_owned()), "{names:?}");
+        assert!(names.contains(&"/sys/fs/bpf/anabranch/ab_min_rtt".to_owned()), "{names:?}");
+    }
+
+    /// Defaults that are put back where the former one is gone.
+    #[test]
+    fn the_kernel_has_what_takes_the_place_of_a_default_that_is_gone() {
+        for kind in AlgorithmKind::ALL {
+            let Some(registered) = kind.registered() else {
+                eprintln!("SKIPPED: this kernel names no {}", kind.word());
+                continue;
+            };
+            assert!(registered.iter().any(|name| name == kind.places().built_in), "{registered:?}");
+        }
+    }
 }

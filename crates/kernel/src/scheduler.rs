@@ -1,52 +1,46 @@
 //! MPTCP schedulers, for a kernel that takes them from BPF (`mptcp_sched_ops`). No released one does.
 
+use crate::algorithm::{Algorithm, AlgorithmKind};
 use crate::btf::{Btf, Kind};
-use crate::load::{self, AROUND, LoadError, Operations, Referent, Registration};
+use crate::load::{self, AROUND, LoadError, Operations, Referent};
 use crate::object::Object;
 use crate::sys;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// A scheduler, as a BPF object.
-#[derive(Clone, Copy, Debug)]
-pub struct Scheduler {
-    /// Name on the command line; that of the policy in the simulator.
-    pub name: &'static str,
-    /// Name in the kernel, for `net.mptcp.scheduler`.
-    pub kernel_name: &'static str,
-    /// Description in one line.
-    pub about: &'static str,
-    pub(crate) object: &'static [u8],
-}
-
 /// Schedulers in the order of their listing.
-pub const SCHEDULERS: &[Scheduler] = &[
-    Scheduler {
+pub const SCHEDULERS: &[Algorithm] = &[
+    Algorithm {
+        kind: AlgorithmKind::Scheduler,
         name: "min-rtt",
         kernel_name: "ab_min_rtt",
         about: "the lowest round trip with room",
         object: include_bytes!("../bpf/min-rtt.bpf.o"),
     },
-    Scheduler {
+    Algorithm {
+        kind: AlgorithmKind::Scheduler,
         name: "round-robin",
         kernel_name: "ab_round_robin",
         about: "the subflows take turns",
         object: include_bytes!("../bpf/round-robin.bpf.o"),
     },
-    Scheduler {
+    Algorithm {
+        kind: AlgorithmKind::Scheduler,
         name: "redundant",
         kernel_name: "ab_redundant",
         about: "all subflows with room at once; repeated data on all that are idle",
         object: include_bytes!("../bpf/redundant.bpf.o"),
     },
-    Scheduler {
+    Algorithm {
+        kind: AlgorithmKind::Scheduler,
         name: "blest",
         kernel_name: "ab_blest",
         about: "skips a slow subflow that would let the peer's window block the fast one",
         object: include_bytes!("../bpf/blest.bpf.o"),
     },
-    Scheduler {
+    Algorithm {
+        kind: AlgorithmKind::Scheduler,
         name: "ecf",
         kernel_name: "ab_ecf",
         about: "waits for the fastest subflow while that completes the data earlier",
@@ -79,28 +73,17 @@ pub enum SchedulerState {
     Registered,
 }
 
-impl Scheduler {
-    /// Finds a scheduler by either of its names.
-    pub fn find(name: &str) -> Option<&'static Scheduler> {
-        SCHEDULERS.iter().find(|scheduler| scheduler.name == name || scheduler.kernel_name == name)
-    }
-
-    fn parsed(&self) -> Result<Object<'static>, LoadError> {
-        Object::parse(self.object).ok_or(LoadError::Damaged(self.name))
-    }
-}
-
 /// The state of every scheduler in the running kernel. Changes nothing.
 pub fn schedulers() -> Vec<SchedulerStatus> {
     let bytes = std::fs::read(load::BTF).unwrap_or_default();
     let takes = Btf::parse(&bytes).is_some_and(|kernel| waits_for(&kernel).is_none());
-    let registered = std::fs::read_to_string("/proc/sys/net/mptcp/available_schedulers").unwrap_or_default();
-    let status = |scheduler: &Scheduler| SchedulerStatus {
+    let registered = AlgorithmKind::Scheduler.registered().unwrap_or_default();
+    let status = |scheduler: &Algorithm| SchedulerStatus {
         name: scheduler.name,
         kernel_name: scheduler.kernel_name,
         about: scheduler.about,
         state: match takes {
-            _ if registered.split_whitespace().any(|name| name == scheduler.kernel_name) => SchedulerState::Registered,
+            _ if registered.iter().any(|name| name == scheduler.kernel_name) => SchedulerState::Registered,
             true => SchedulerState::Loadable,
             false => SchedulerState::Waiting,
         },
@@ -111,16 +94,17 @@ pub fn schedulers() -> Vec<SchedulerStatus> {
 /// Words for the lacks of a kernel that takes no schedulers; `None` if it takes them.
 pub(crate) fn waits_for(kernel: &Btf<'_>) -> Option<String> {
     let mut lacks = Vec::new();
-    let around = format!("{AROUND}{OPERATIONS}");
+    let operations = AlgorithmKind::Scheduler.places().operations;
+    let around = format!("{AROUND}{operations}");
     if kernel.find(Kind::Struct, &around).is_none() {
         lacks.push(format!("no struct `{around}`"));
     }
-    let members = kernel.find(Kind::Struct, OPERATIONS).and_then(|kind| kernel.members(kind)).unwrap_or_default();
+    let members = kernel.find(Kind::Struct, operations).and_then(|kind| kernel.members(kind)).unwrap_or_default();
     let has = |name: &str| members.iter().any(|member| member.name == name);
     let mut missing: Vec<&str> = Vec::new();
     for object in SCHEDULERS.iter().filter_map(|scheduler| scheduler.parsed().ok()) {
         for program in &object.programs {
-            let lack = format!("no member `{}` in `{OPERATIONS}`", program.name);
+            let lack = format!("no member `{}` in `{operations}`", program.name);
             if !has(program.name) && !lacks.contains(&lack) {
                 lacks.push(lack);
             }
@@ -136,50 +120,8 @@ pub(crate) fn waits_for(kernel: &Btf<'_>) -> Option<String> {
     (!lacks.is_empty()).then(|| lacks.join(", "))
 }
 
-/// The struct of operations of a scheduler, and the symbol of the memories of connections.
-const OPERATIONS: &str = "mptcp_sched_ops";
-const MEMORIES: &str = "memories";
-
-/// A registered scheduler. Dropping it takes the registration back; connections that use it keep it until they end.
-#[derive(Debug)]
-pub struct LoadedScheduler {
-    _link: OwnedFd,
-    scheduler: &'static Scheduler,
-}
-
-impl LoadedScheduler {
-    /// The scheduler.
-    pub fn scheduler(&self) -> &'static Scheduler {
-        self.scheduler
-    }
-}
-
-/// Registers a scheduler with the running kernel.
-///
-/// # Errors
-/// If the kernel takes none, the process may not, or the name is taken; nothing stays behind.
-pub fn load_scheduler(scheduler: &'static Scheduler) -> Result<LoadedScheduler, LoadError> {
-    let object = scheduler.parsed()?;
-    let bytes = load::kernel_bytes()?;
-    let kernel = load::types_of_kernel(&bytes)?;
-    if let Some(lacks) = waits_for(&kernel) {
-        return Err(LoadError::NoSchedulers(lacks));
-    }
-    let operations = Operations::find(&kernel, OPERATIONS)?;
-    let btf = load::types(&object, scheduler.name)?;
-    let memories = memories(scheduler, &object, &btf)?;
-    let registration = Registration {
-        kernel: &kernel,
-        operations: &operations,
-        object: &object,
-        btf: btf.as_fd(),
-        name: scheduler.kernel_name,
-        flags: None,
-    };
-    let map = |name: &str| (name == MEMORIES).then(|| memories.as_raw_fd());
-    let link = registration.make(|program| load::resolve(program, Some(&kernel), map))?;
-    Ok(LoadedScheduler { _link: link, scheduler })
-}
+/// The symbol of the memories of connections.
+pub(crate) const MEMORIES: &str = "memories";
 
 /// Lets the verifier of the running kernel judge the programs of a scheduler also where none can be registered: as
 /// programs of a congestion control, with another iterator in place of the one over subflows, and unknown results in
@@ -188,11 +130,11 @@ pub fn load_scheduler(scheduler: &'static Scheduler) -> Result<LoadedScheduler, 
 ///
 /// # Errors
 /// If the verifier refuses a program, a struct lacks a field, or the process may load nothing.
-pub fn rehearse(scheduler: &'static Scheduler) -> Result<(), LoadError> {
+pub fn rehearse(scheduler: &'static Algorithm) -> Result<(), LoadError> {
     let object = scheduler.parsed()?;
     let bytes = load::kernel_bytes()?;
     let kernel = load::types_of_kernel(&bytes)?;
-    let operations = Operations::find(&kernel, "tcp_congestion_ops")?;
+    let operations = Operations::find(&kernel, AlgorithmKind::CongestionControl.places().operations)?;
     // Takes a socket and returns a number, as the programs do.
     let (index, _) = operations.member(&kernel, "ssthresh")?;
     let btf = load::types(&object, scheduler.name)?;
@@ -214,7 +156,7 @@ pub fn rehearse(scheduler: &'static Scheduler) -> Result<(), LoadError> {
 const BPF_FUNC_GET_PRANDOM_U32: i32 = 7;
 
 /// Makes the map with the memory of each connection.
-fn memories(scheduler: &Scheduler, object: &Object<'_>, btf: &OwnedFd) -> Result<OwnedFd, LoadError> {
+pub(crate) fn memories(scheduler: &Algorithm, object: &Object<'_>, btf: &OwnedFd) -> Result<OwnedFd, LoadError> {
     let damaged = || LoadError::Damaged(scheduler.name);
     let value = object.btf.find(Kind::Struct, "memory").ok_or_else(damaged)?;
     let key = object.btf.find(Kind::Integer, "int").ok_or_else(damaged)?;

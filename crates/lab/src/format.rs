@@ -100,9 +100,9 @@ pub static CALIBRATION: Format =
 /// Abilities of the running kernel.
 pub static KERNEL_FEATURES: Format =
     format("kernel-features", 1, "`kernel list --json`", "what the kernel can do, and policies for it");
-/// Congestion controls in the running kernel.
+/// Congestion controls and schedulers in the running kernel.
 pub static KERNEL_STATUS: Format =
-    format("kernel-status", 1, "`kernel status --json`", "congestion controls of ours in the kernel");
+    format("kernel-status", 1, "`kernel status --json`", "congestion controls and schedulers of ours in the kernel");
 /// A run of the testbed.
 pub static TESTBED: Format = format("testbed", 1, "`testbed --json FILE`", "what links and paths carried in real time");
 /// Totals of a server.

@@ -91,29 +91,61 @@ fn the_kernel_takes_the_registration_of_a_killed_command_back() {
     until("ab_veno is gone", || !registered("ab_veno"));
 }
 
-/// No released kernel takes schedulers from BPF; one that does is left alone.
-#[test]
-fn a_scheduler_waits_for_a_kernel_that_takes_it() {
+/// True if the kernel takes schedulers from BPF. No released one does.
+fn takes_schedulers() -> bool {
     let output = Command::new(ANABRANCH).args(["kernel", "list"]).output().unwrap();
     let listed = String::from_utf8(output.stdout).unwrap();
     let blest = listed.lines().find(|line| line.trim_start().starts_with("blest ")).unwrap();
-    if !blest.contains(" waiting ") {
-        assert!(blest.contains(" loadable ") || blest.contains(" registered "), "{blest}");
-        assert!(listed.contains("  mptcp-schedulers  yes"), "{listed}");
+    let takes = !blest.contains(" waiting ");
+    assert!(!takes || blest.contains(" loadable ") || blest.contains(" registered "), "{blest}");
+    assert!(listed.contains(&format!("  mptcp-schedulers  {}", if takes { "yes" } else { "no" })), "{listed}");
+    takes
+}
+
+/// Returns the complaint of `anabranch kernel` about arguments that it refuses, as one line.
+fn refusal(args: &[&str]) -> String {
+    let output = Command::new(ANABRANCH).arg("kernel").args(args).output().unwrap();
+    assert!(!output.status.success(), "{args:?}");
+    // Lines are wrapped for a terminal.
+    stderr(&output).split(['\n', ' ', '│']).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// A kernel that takes them is left alone.
+#[test]
+fn a_scheduler_waits_for_a_kernel_that_takes_it() {
+    if takes_schedulers() {
         eprintln!("SKIPPED: this kernel takes schedulers from BPF");
         return;
     }
-    assert!(listed.contains("  mptcp-schedulers  no"), "{listed}");
-    let output = Command::new(ANABRANCH).args(["kernel", "load", "--scheduler", "blest"]).output().unwrap();
-    // Lines are wrapped for a terminal.
-    let said = stderr(&output).split(['\n', ' ', '│']).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    assert!(!output.status.success());
-    assert!(said.contains("this kernel takes no MPTCP schedulers from BPF: its BTF has no"), "{said}");
-    assert!(said.contains("struct `bpf_struct_ops_mptcp_sched_ops`"), "{said}");
-    let output = Command::new(ANABRANCH).args(["kernel", "load", "--scheduler", "blst"]).output().unwrap();
-    assert!(stderr(&output).contains("did you mean `blest`?"), "{}", stderr(&output));
+    for args in [&["--scheduler", "blest"][..], &["--scheduler", "blest", "--pin", "--default"]] {
+        let said = refusal(&[&["load"], args].concat());
+        assert!(said.contains("this kernel takes no MPTCP schedulers from BPF: its BTF has no"), "{said}");
+        assert!(said.contains("struct `bpf_struct_ops_mptcp_sched_ops`"), "{said}");
+    }
+    let said = refusal(&["unload", "--scheduler", "ab_blest"]);
+    assert!(said.contains("`ab_blest` is not loaded"), "{said}");
     let schedulers = fs::read_to_string("/proc/sys/net/mptcp/available_schedulers").unwrap_or_default();
     assert!(!schedulers.contains("ab_"), "{schedulers}");
+}
+
+#[test]
+fn arguments_that_name_no_policy_of_their_kind_are_refused() {
+    for action in ["load", "unload"] {
+        let said = refusal(&[action, "--scheduler", "blst"]);
+        assert!(said.contains("no scheduler `blst`") && said.contains("did you mean `blest`?"), "{said}");
+        let said = refusal(&[action, "blest"]);
+        assert!(said.contains("no congestion control `blest`") && said.contains("`--scheduler blest`"), "{said}");
+        let said = refusal(&[action, "--scheduler", "ab_lia"]);
+        assert!(said.contains("no scheduler `ab_lia`") && said.contains("leave `--scheduler` out"), "{said}");
+        let said = refusal(&[action, "lia", "--scheduler", "blest"]);
+        assert!(said.contains("cannot be used with"), "{said}");
+        let said = refusal(&[action]);
+        assert!(said.contains("required arguments were not provided"), "{said}");
+    }
+    for beside in [["--cgroup", "/sys/fs/cgroup"].as_slice(), &["--default"]] {
+        let said = refusal(&[&["load", "--scheduler", "blest"], beside].concat());
+        assert!(said.contains("cannot be used with") || said.contains("--pin"), "{said}");
+    }
 }
 
 /// Runs a script where bpffs is its own.
@@ -156,6 +188,80 @@ unloaded ab_veno\n";
     until("ab_veno is gone", || !registered("ab_veno"));
 }
 
+/// The pin of a congestion control under the name of a scheduler stands in for one: what lies in the folder is seen and
+/// taken back by its name.
+#[test]
+fn a_pin_of_a_scheduler_is_shown_and_taken_back() {
+    let Some(_turn) = turn("load-pins", &LOADING) else { return };
+    if lacks("unshare") || takes_schedulers() {
+        eprintln!("SKIPPED: load-pins: it takes unshare, and a kernel without schedulers from BPF");
+        return;
+    }
+    let output = with_own_pins(
+        "$ANABRANCH kernel status
+$ANABRANCH kernel load veno --pin
+cd /sys/fs/bpf/anabranch
+mv ab_veno ab_round_robin
+ln -s default ab_round_robin_default_$(stat -L -c %i /proc/self/ns/net)
+ln -s default ab_round_robin_default_1
+cd /
+$ANABRANCH kernel status
+$ANABRANCH kernel status --json | tr -d '\\n ' | grep -o '\"loaded\".*'
+$ANABRANCH kernel unload --scheduler round-robin
+! test -e /sys/fs/bpf/anabranch
+cat /proc/sys/net/mptcp/scheduler\n",
+    );
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", stderr(&output));
+    let scheduler = fs::read_to_string("/proc/sys/net/mptcp/scheduler").unwrap();
+    let expected = format!(
+        "nothing is loaded
+loaded ab_veno, pinned as /sys/fs/bpf/anabranch/ab_veno
+veno        ab_veno        held by a running command
+round-robin ab_round_robin scheduler, pinned as /sys/fs/bpf/anabranch/ab_round_robin, but not registered in this kernel
+\"loaded\":[{{\"kind\":\"congestion-control\",\"name\":\"veno\",\"kernel_name\":\"ab_veno\",\
+         \"registered\":true,\"pin\":null,\"default\":false}},\
+         {{\"kind\":\"scheduler\",\"name\":\"round-robin\",\"kernel_name\":\"ab_round_robin\",\
+         \"registered\":false,\"pin\":\"/sys/fs/bpf/anabranch/ab_round_robin\",\"default\":false}}]}}
+unloaded ab_round_robin
+{scheduler}"
+    );
+    assert_eq!(text, expected);
+    until("ab_veno is gone", || !registered("ab_veno"));
+}
+
+/// In a network namespace of the test's own, on a kernel that takes schedulers from BPF.
+#[test]
+fn a_scheduler_that_is_the_default_is_put_back_by_unload() {
+    let Some(_turn) = turn("load-scheduler", &LOADING) else { return };
+    if lacks("unshare") || !takes_schedulers() {
+        eprintln!("SKIPPED: load-scheduler: it takes unshare, and a kernel that takes schedulers from BPF");
+        return;
+    }
+    let script = "mount -t bpf bpf /sys/fs/bpf || exit 99
+default=/proc/sys/net/mptcp/scheduler
+former=$(cat $default)
+$ANABRANCH kernel load --scheduler ecf --pin --default
+cat $default
+$ANABRANCH kernel status
+if $ANABRANCH kernel load --scheduler ecf; then exit 98; fi
+$ANABRANCH kernel unload --scheduler ecf
+test $(cat $default) = $former
+! grep -w ab_ecf /proc/sys/net/mptcp/available_schedulers
+! test -e /sys/fs/bpf/anabranch\n";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "sh", "-ec", script]).env("ANABRANCH", ANABRANCH).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", stderr(&output));
+    let expected = "loaded ab_ecf, default of this network namespace, pinned as /sys/fs/bpf/anabranch/ab_ecf
+ab_ecf
+ecf      ab_ecf      scheduler, pinned as /sys/fs/bpf/anabranch/ab_ecf, default of this network namespace
+unloaded ab_ecf\n";
+    assert_eq!(text, expected);
+    assert!(stderr(&output).contains("registered with the kernel already"), "{}", stderr(&output));
+}
+
 /// In a network namespace of the test's own, where ordinary congestion controls that are not for everyone are refused.
 #[test]
 fn a_default_carries_new_connections_and_unload_puts_the_former_back() {
@@ -196,6 +302,33 @@ ab_veno
 unloaded ab_veno\n";
     assert_eq!(text, expected);
     until("ab_veno is gone", || !registered("ab_veno"));
+}
+
+/// Two defaults, one after the other, of which the first is unloaded first.
+#[test]
+fn a_default_whose_former_one_is_gone_gives_way_to_reno() {
+    let Some(_turn) = turn("load-defaults", &LOADING) else { return };
+    if lacks("unshare") {
+        eprintln!("SKIPPED: load-defaults: it takes unshare");
+        return;
+    }
+    let script = "mount -t bpf bpf /sys/fs/bpf || exit 99
+default=/proc/sys/net/ipv4/tcp_congestion_control
+for name in veno mveno-r; do $ANABRANCH kernel load $name --pin --default > /dev/null; done
+$ANABRANCH kernel unload veno
+cat $default
+tries=0
+while $ANABRANCH kernel status | grep -q ab_veno; do tries=$((tries + 1)); test $tries -lt 100; sleep 0.1; done
+$ANABRANCH kernel unload mveno-r
+cat $default
+! test -e /sys/fs/bpf/anabranch\n";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "sh", "-ec", script]).env("ANABRANCH", ANABRANCH).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", stderr(&output));
+    assert_eq!(text, "unloaded ab_veno\nab_mveno_r\nunloaded ab_mveno_r\nreno\n");
+    until("ab_mveno_r is gone", || !registered("ab_mveno_r"));
 }
 
 /// In a cgroup2 and a network namespace of the test's own: MPTCP and TCP of the group have it, also those accepted;
