@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * A congestion control for Linux (tcp_congestion_ops) that sees all subflows of its MPTCP connection. The arithmetic is
- * in the header that ALGORITHM names. A section struct_ops/MEMBER is the program for that member.
+ * in the header that ALGORITHM names. A section struct_ops/MEMBER is the program for that member; with a gate, programs
+ * of the sections gate/MEMBER come in addition, and in place of those for the same member.
  *
  * Linux lets only programs under a licence compatible with the GPL call its functions; "Dual MIT/GPL" is the one of its
  * words that comes closest to ours.
@@ -9,14 +10,13 @@
 #include "kernel.h"
 #include ALGORITHM
 #include "window.h"
+#include "gate.h"
 
 char licence_of_the_program[] SECTION("license") = "Dual MIT/GPL";
 
-_Static_assert(sizeof(struct memory) <= 104, "icsk_ca_priv is larger");
-
 INLINE struct memory *memory_of(struct sock *sk)
 {
-	return (struct memory *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
+	return &((struct own *)((struct inet_connection_sock *)sk)->icsk_ca_priv)->memory;
 }
 
 /* A subflow as others see it; SRTT stays 0 unless it is established and measured. */
@@ -94,12 +94,12 @@ INLINE u32 is_set(struct sock *sk, u32 ack, u32 is_limited)
 }
 #endif
 
-SECTION("struct_ops/cong_avoid") int cong_avoid(u64 *arguments)
+/* Growth after an ACK of `acked` segments. */
+INLINE int grow(struct sock *sk, u32 ack, u32 acked)
 {
-	struct sock *sk = (struct sock *)arguments[0];
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct memory *m = memory_of(sk);
-	u32 acked = arguments[2], cwnd = tp->snd_cwnd, is_limited = BITS(tp, is_cwnd_limited);
+	u32 cwnd = tp->snd_cwnd, is_limited = BITS(tp, is_cwnd_limited);
 	struct view v;
 	u64 window;
 
@@ -107,7 +107,7 @@ SECTION("struct_ops/cong_avoid") int cong_avoid(u64 *arguments)
 	if (cwnd < tp->snd_ssthresh)
 		is_limited |= cwnd < 2 * tp->max_packets_out;
 #ifdef BY_ROUNDS
-	if (is_set(sk, arguments[1], is_limited))
+	if (is_set(sk, ack, is_limited))
 		return 0;
 #endif
 	if (!is_limited)
@@ -127,6 +127,11 @@ SECTION("struct_ops/cong_avoid") int cong_avoid(u64 *arguments)
 	return 0;
 }
 
+SECTION("struct_ops/cong_avoid") int cong_avoid(u64 *arguments)
+{
+	return grow((struct sock *)arguments[0], arguments[1], arguments[2]);
+}
+
 SECTION("struct_ops/ssthresh") int ssthresh(u64 *arguments)
 {
 	struct sock *sk = (struct sock *)arguments[0];
@@ -139,6 +144,7 @@ SECTION("struct_ops/ssthresh") int ssthresh(u64 *arguments)
 	lost(m);
 	/* The window will be the threshold, so that nothing is lost but in the repair. */
 	m->fraction = left;
+	gate_of(sk)->repaired = 0;
 	return left >> FRACTION;
 }
 
@@ -158,13 +164,18 @@ SECTION("struct_ops/undo_cwnd") int undo_cwnd(u64 *arguments)
 }
 
 #ifdef BY_ROUNDS
-SECTION("struct_ops/set_state") int set_state(u64 *arguments)
+INLINE void is_now(struct sock *sk, u8 state)
 {
-	struct memory *m = memory_of((struct sock *)arguments[0]);
+	struct memory *m = memory_of(sk);
 
 	/* The way into a repair is `ssthresh`. */
-	if ((u8)arguments[1] == TCP_CA_OPEN && m->repairing)
+	if (state == TCP_CA_OPEN && m->repairing)
 		restart(m, 0);
+}
+
+SECTION("struct_ops/set_state") int set_state(u64 *arguments)
+{
+	is_now((struct sock *)arguments[0], arguments[1]);
 	return 0;
 }
 
@@ -180,3 +191,63 @@ SECTION("struct_ops/cwnd_event") int cwnd_event(u64 *arguments)
 	return 0;
 }
 #endif
+
+SECTION("gate/init") int gate_init(u64 *arguments)
+{
+	struct sock *sk = (struct sock *)arguments[0];
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct gate *g = gate_of(sk);
+
+	g->una = tp->snd_una;
+	g->delivered = tp->delivered;
+	g->lost = tp->lost;
+	pace(sk);
+	return 0;
+}
+
+SECTION("gate/in_ack_event") int gate_in_ack_event(u64 *arguments)
+{
+	pass((struct sock *)arguments[0]);
+	return 0;
+}
+
+/* Linux gave this member other arguments before 6.10; the first has always been the socket. */
+SECTION("gate/cong_control") int gate_cong_control(u64 *arguments)
+{
+	struct sock *sk = (struct sock *)arguments[0];
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct gate *g = gate_of(sk);
+	u32 arrived = tp->delivered - g->delivered, is_new = tp->snd_una != g->una, is_lost = tp->lost != g->lost;
+	u32 state = BITS((struct inet_connection_sock *)sk, icsk_ca_state);
+
+	g->una = tp->snd_una;
+	g->delivered = tp->delivered;
+	g->lost = tp->lost;
+	if (state == TCP_CA_CWR || state == TCP_CA_RECOVERY)
+		reduce(tp, g, arrived, is_new && !is_lost);
+	else if (is_new)
+		grow(sk, tp->snd_una, arrived);
+	pace(sk);
+	return 0;
+}
+
+SECTION("gate/set_state") int gate_set_state(u64 *arguments)
+{
+	struct sock *sk = (struct sock *)arguments[0];
+
+	end_reduction(sk, (u8)arguments[1]);
+#ifdef BY_ROUNDS
+	is_now(sk, arguments[1]);
+#endif
+	return 0;
+}
+
+/* The socket gets another congestion control, which need not know of the gate. */
+SECTION("gate/release") int gate_release(u64 *arguments)
+{
+	struct sock *sk = (struct sock *)arguments[0];
+
+	gate_of(sk)->closed = 0;
+	pace(sk);
+	return 0;
+}

@@ -18,6 +18,10 @@ typedef unsigned short u16;
 /* Helpers of the kernel by their numbers (include/uapi/linux/bpf.h). */
 static void *(*const map_lookup)(void *map, const void *key) __attribute__((unused)) = (void *)1;
 static u64 (*const now)(void) __attribute__((unused)) = (void *)5;
+static long (*const set_option)(void *socket, int level, int option, void *value, int length) __attribute__((unused)) =
+	(void *)49;
+static long (*const get_option)(void *socket, int level, int option, void *value, int length) __attribute__((unused)) =
+	(void *)57;
 
 extern void *bpf_rdonly_cast(const void *object, u32 type) KFUNC;
 

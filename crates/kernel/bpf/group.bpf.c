@@ -19,8 +19,6 @@ struct bpf_sock_ops {
 #define TCP_CONGESTION 13
 #define TCP_CA_NAME_MAX 16
 
-static long (*const set_option)(void *socket, int level, int option, void *value, int length) = (void *)49;
-
 /* One entry: the name, with its NUL. */
 extern char name;
 

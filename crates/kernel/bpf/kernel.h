@@ -13,16 +13,36 @@
 struct list_head {
 	struct list_head *next;
 };
+struct ns_common {
+	u32 inum;
+};
+struct net {
+	struct ns_common ns;
+};
+typedef struct {
+	struct net *net;
+} possible_net_t;
+struct in6_addr {
+	union {
+		u32 u6_addr32[4];
+	} in6_u;
+};
 struct sock_common {
 	unsigned char skc_state;
+	u16 skc_family;
+	u32 skc_rcv_saddr;
+	struct in6_addr skc_v6_rcv_saddr;
+	possible_net_t skc_net;
 };
 struct sock {
 	struct sock_common __sk_common;
+	unsigned long sk_pacing_rate, sk_max_pacing_rate;
 };
 struct inet_connection_sock {
 	const void *icsk_ca_ops;
 	void *icsk_ulp_data;
 	u8 icsk_ca_state : 5;
+	u8 icsk_retransmits;
 	u64 icsk_ca_priv[13];
 };
 struct tcp_sock {
@@ -33,6 +53,8 @@ struct tcp_sock {
 	u32 snd_una;
 	u32 srtt_us;
 	u32 max_packets_out;
+	u32 packets_out, sacked_out, lost_out, retrans_out;
+	u32 delivered, lost, prior_cwnd, prr_out, undo_marker, mss_cache;
 	u8 is_cwnd_limited : 1;
 	bool is_mptcp;
 };
@@ -40,6 +62,8 @@ struct mptcp_subflow_context {
 	struct list_head node;
 	struct sock *tcp_sock;
 	struct sock *conn;
+	u32 request_join : 1, request_bkup : 1, backup : 1, stale : 1;
+	bool fully_established;
 };
 struct mptcp_sock {
 	struct list_head conn_list;
@@ -53,7 +77,9 @@ struct ack_sample {
 
 /* States of a socket's congestion control (include/uapi/linux/tcp.h). */
 #define TCP_CA_OPEN 0
-#define TCP_CA_RECOVERY 3 /* and 2, a reduction without a loss */
+#define TCP_CA_DISORDER 1
+#define TCP_CA_CWR 2
+#define TCP_CA_RECOVERY 3 /* and CWR, a reduction without a loss */
 
 /* Events that a congestion control is told of beside ACKs (include/net/tcp.h): restart after idling, first timeout. */
 #define CA_EVENT_CWND_RESTART 1

@@ -13,6 +13,7 @@ mod algorithm;
 mod btf;
 mod elf;
 mod features;
+mod gate;
 mod group;
 mod load;
 mod object;
@@ -25,6 +26,7 @@ pub mod watch;
 
 pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmKind};
 pub use features::{Feature, features};
+pub use gate::{Gates, load_with_gates};
 pub use group::{Grouped, give_to_group};
 pub use load::{Access, LoadError, Loaded, load, load_for};
 pub use pin::{Status, UnloadError, pins, status, unload};

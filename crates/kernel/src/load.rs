@@ -152,6 +152,15 @@ pub fn load(algorithm: &'static Algorithm) -> Result<Loaded, LoadError> {
 /// # Errors
 /// As for [`load`].
 pub fn load_for(algorithm: &'static Algorithm, access: Access) -> Result<Loaded, LoadError> {
+    register(algorithm, access, None)
+}
+
+/// Registers an algorithm, with a gate if there is a map of it, which programs call by this name.
+pub(crate) fn register(
+    algorithm: &'static Algorithm,
+    access: Access,
+    gates: Option<(&str, i32)>,
+) -> Result<Loaded, LoadError> {
     let object = algorithm.parsed()?;
     let bytes = kernel_bytes()?;
     let kernel = types_of_kernel(&bytes)?;
@@ -171,9 +180,11 @@ pub fn load_for(algorithm: &'static Algorithm, access: Access) -> Result<Loaded,
         object: &object,
         btf: btf.as_fd(),
         name: algorithm.kernel_name,
+        with_gate: gates.is_some(),
         flags: (access == Access::Everyone && !is_scheduler).then_some(TCP_CONG_NON_RESTRICTED),
     };
-    let map = |name: &str| memories.as_ref().filter(|_| name == MEMORIES).map(AsRawFd::as_raw_fd);
+    let memories = memories.as_ref().map(|memories| (MEMORIES, memories.as_raw_fd()));
+    let map = |name: &str| memories.into_iter().chain(gates).find(|(own, _)| *own == name).map(|(_, number)| number);
     let link = registration.make(|program| resolve(program, Some(&kernel), map))?;
     Ok(Loaded { link, algorithm })
 }
@@ -271,6 +282,8 @@ pub(crate) struct Registration<'a> {
     pub(crate) btf: BorrowedFd<'a>,
     /// Name in the kernel.
     pub(crate) name: &'static str,
+    /// Programs of the gate are registered as well.
+    pub(crate) with_gate: bool,
     pub(crate) flags: Option<u32>,
 }
 
@@ -284,7 +297,14 @@ impl Registration<'_> {
         let Registration { kernel, operations, object, btf, name, .. } = *self;
         let mut value = vec![0; operations.size];
         let mut programs = Vec::new();
+        let is_replaced = |program: &Program<'_>| {
+            self.with_gate && object.programs.iter().any(|other| other.of_gate && other.name == program.name)
+        };
         for program in &object.programs {
+            let is_out = if program.of_gate { !self.with_gate } else { is_replaced(program) };
+            if is_out {
+                continue;
+            }
             let (index, offset) = operations.member(kernel, program.name)?;
             let fd = verify(object, program, &resolved(program)?, &operations.target(index), btf)?;
             // The kernel reads a pointer's place as the number of a file descriptor.

@@ -1,9 +1,10 @@
 //! A BPF object of ours: programs for the members of a struct of operations, for the packets of a device, for
 //! tracepoints, or for the sockets of a control group.
 //!
-//! The section `struct_ops/MEMBER` is the program of that member, `tcx/DIRECTION` that of a direction, `tp_btf/NAME`
-//! that of a tracepoint, `sockops/EVENT` that of a control group. Calls of kernel functions and loads of maps refer to
-//! symbols by name; of maps the object says no more. There are no global variables and no functions of a section's own.
+//! The section `struct_ops/MEMBER` is the program of that member, `gate/MEMBER` that of a congestion control with a
+//! gate ([`crate::gate`]), `tcx/DIRECTION` that of a direction, `tp_btf/NAME` that of a tracepoint, `sockops/EVENT`
+//! that of a control group. Calls of kernel functions and loads of maps refer to symbols by name; of maps the object
+//! says no more. There are no global variables and no functions of a section's own.
 
 use crate::btf::Btf;
 use crate::elf::{Elf, u32_at};
@@ -21,6 +22,8 @@ pub(crate) struct Object<'a> {
 pub(crate) struct Program<'a> {
     /// The member of the struct of operations, the direction, or the tracepoint.
     pub(crate) name: &'a str,
+    /// It comes with a gate only, in place of one for the same member.
+    pub(crate) of_gate: bool,
     /// Instructions; a call of a kernel function has no number yet, nor has a map.
     pub(crate) instructions: Vec<u8>,
     /// Places of instructions \[bytes\] that refer to a function of the kernel or to a map, with its name.
@@ -40,10 +43,11 @@ impl<'a> Object<'a> {
         let program = |section: &str| elf.sections().find(|found| found.name == section);
         let mut programs = Vec::new();
         for section in elf.sections() {
-            let names = ["struct_ops/", "tcx/", "tp_btf/", "sockops/"].map(|kind| section.name.strip_prefix(kind));
-            let Some(name) = names.into_iter().flatten().next() else { continue };
+            let kinds = ["struct_ops/", GATE, "tcx/", "tp_btf/", "sockops/"];
+            let Some(name) = kinds.iter().find_map(|kind| section.name.strip_prefix(kind)) else { continue };
             programs.push(Program {
                 name,
+                of_gate: section.name.starts_with(GATE),
                 instructions: program(section.name)?.bytes.to_vec(),
                 references: elf.references(section.name)?,
                 functions: extra.records(8, section.name, FUNCTION_RECORD, true)?,
@@ -54,6 +58,9 @@ impl<'a> Object<'a> {
         Some(Object { btf: Btf::parse(btf)?, license: elf.section("license")?, programs })
     }
 }
+
+/// Begin of the names of sections with programs of a gate.
+const GATE: &str = "gate/";
 
 impl Program<'_> {
     /// The field whose place the kernel puts into this instruction.

@@ -302,6 +302,7 @@ const BPF_RAW_TRACEPOINT_OPEN: u32 = 17;
 const BPF_BTF_LOAD: u32 = 18;
 const BPF_LINK_CREATE: u32 = 28;
 /// `enum bpf_map_type`, `enum bpf_attach_type`, flags of maps, `enum bpf_prog_type`.
+pub(crate) const BPF_MAP_TYPE_HASH: u32 = 1;
 pub(crate) const BPF_MAP_TYPE_ARRAY: u32 = 2;
 pub(crate) const BPF_MAP_TYPE_LRU_HASH: u32 = 9;
 const BPF_MAP_TYPE_SK_STORAGE: u32 = 24;

@@ -4,7 +4,7 @@
 
 mod common;
 
-use anabranch_kernel::{ALGORITHMS, LoadError, load};
+use anabranch_kernel::{ALGORITHMS, LoadError, load, load_with_gates};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -41,6 +41,24 @@ fn every_congestion_control_passes_the_verifier_and_leaves_nothing() {
             drop(loaded);
             assert!(!registered(algorithm.kernel_name));
         }
+    }
+}
+
+#[test]
+fn every_congestion_control_can_have_gates() {
+    let _turn = turn();
+    if !can_load() {
+        return;
+    }
+    for algorithm in ALGORITHMS.iter().filter(|algorithm| !registered(algorithm.kernel_name)) {
+        let gates = load_with_gates(algorithm).unwrap_or_else(|error| panic!("{}: {error}", algorithm.name));
+        assert!(registered(algorithm.kernel_name));
+        let address = [127, 0, 0, 1].into();
+        gates.close(address, anabranch_units::Duration::from_millis(1)).unwrap();
+        gates.open(address).unwrap();
+        gates.open(address).unwrap();
+        drop(gates);
+        assert!(!registered(algorithm.kernel_name));
     }
 }
 

@@ -37,6 +37,10 @@ struct World {
 
 impl World {
     fn new(policy: &str) -> Self {
+        World::with(Policy::read("policy.toml", policy).unwrap())
+    }
+
+    fn with(policy: Policy) -> Self {
         let subflow = |cookie: u64| Subflow {
             cookie,
             connection: 7,
@@ -48,7 +52,7 @@ impl World {
             sent: 0,
             sent_again: 0,
         };
-        let steering = Steering::new(Policy::read("policy.toml", policy).unwrap());
+        let steering = Steering::new(policy);
         let mut world = World { steering, now: Duration::ZERO, subflows: vec![subflow(1), subflow(2)] };
         // The first look only begins, but for rules that need no measurement.
         world.step(0, 0);
@@ -173,6 +177,21 @@ fn a_dear_path_is_for_when_the_cheap_one_is_bad() {
     assert_eq!(world.until(1, 0, 1_000).1, [(LTE, State::Open)]);
 }
 
+/// It is the mildest treatment: the other host still sends there.
+#[test]
+fn a_gate_gives_way_to_a_stricter_rule() {
+    let gate = "[[rule]]\npath = \"lte\"\nwhen = \"always\"\nthen = \"gate\"\n";
+    let backup = "[[rule]]\npath = \"lte\"\nwhen = \"rtt > 100ms\"\nthen = \"backup\"\nhold = \"1s\"\n";
+    let policy = Policy::read_for("policy.toml", &format!("{POLICY}{gate}{backup}"), true).unwrap();
+    let mut world = World::with(policy);
+    assert_eq!(world.steering.states()[LTE], State::Gated, "from the first look on");
+    world.subflows[1].srtt = Duration::from_millis(200);
+    assert_eq!(world.until(5, 100, 100).1, [(LTE, State::Backup)]);
+    world.subflows[1].srtt = Duration::from_millis(20);
+    assert_eq!(world.until(5, 100, 100).1, [(LTE, State::Gated)]);
+    assert_eq!(world.until(120, 100, 10_000).1, [(LTE, State::Closed)], "its quota is used up");
+}
+
 #[test]
 fn losses_count_over_five_seconds() {
     let policy = "[path.a]\naddress = \"10.0.1.2\"\n[path.b]\naddress = \"10.0.2.2\"\n[[rule]]\nwhen = \"loss > \
@@ -236,6 +255,12 @@ fn what_is_wrong_is_named_with_its_place_and_a_remedy() {
         assert!(error.to_string().contains(problem), "{instead}: {error}");
         assert!(error.help().is_some_and(|it| it.contains(help)), "{instead}: {:?}", error.help());
     }
+    let gate = POLICY.replacen("then = \"close\"", "then = \"gate\"", 1);
+    let error = Policy::read("policy.toml", &gate).unwrap_err();
+    assert_eq!(error.to_string(), "gates are an experiment, and there are none");
+    assert!(error.place().is_some_and(|(_, line, _)| gate.lines().nth(line - 1).unwrap().contains("gate")));
+    assert!(error.help().is_some_and(|it| it.contains("kernel steer --gate CONTROL")), "{:?}", error.help());
+    assert!(Policy::read_for("policy.toml", &gate, true).is_ok());
     let error = Policy::read("policy.toml", "[path]\n").unwrap_err();
     assert_eq!(error.to_string(), "there is no path");
     let cheapest = POLICY.replace("quota >= 100%", "cheaper up").replace("cost = 10", "");

@@ -10,6 +10,7 @@ use crate::wire_options::span;
 use anabranch_host::steered::{self, Steered};
 use anabranch_host::{Caught, Clock, PathManager};
 use anabranch_kernel::steer::{Event, Policy, Steering, Subflow};
+use anabranch_kernel::{Algorithm, AlgorithmKind, load_with_gates};
 use anabranch_units::{Duration, Instant};
 use anabranch_why::Socket;
 use clap::Args as ClapArgs;
@@ -25,6 +26,7 @@ use std::process::Child;
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "Examples:
   sudo anabranch kernel steer --policy paths.toml              steers until a signal ends it, then puts all back
+  sudo anabranch kernel steer --policy paths.toml --gate lia   accepts rules with `then = \"gate\"`, an experiment
   anabranch kernel steer --policy paths.toml --once            what is measured now, and which rules that meets
   sudo anabranch kernel steer --policy paths.toml --dry-run    says what it would do, and does nothing
 
@@ -52,6 +54,11 @@ pub struct SteerArgs {
     /// Policy file.
     #[arg(long, value_name = "FILE", required_unless_present_any = ["schema", "keeper"])]
     pub policy: Option<PathBuf>,
+    /// Experiment: register this congestion control of `kernel load` with gates, for as long as the command runs, and
+    /// accept rules with `then = "gate"`. They give subflows of connections that use it no new data while another
+    /// subflow can carry them.
+    #[arg(long, value_name = "CONTROL")]
+    pub gate: Option<String>,
     /// Say what would be done, and do nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -90,7 +97,8 @@ pub(super) fn steer(args: &SteerArgs) -> Result<(), Failure> {
         return steered::keep().map_err(refused);
     }
     let Some(file) = &args.policy else { return Ok(()) };
-    let policy = read(file)?;
+    let policy = read(file, args.gate.is_some())?;
+    let gated = args.gate.as_deref().map(gated).transpose()?;
     check_path_manager()?;
     let dry = args.dry_run || args.once;
     let mut quotas = Quotas::open(&policy, args.state.as_deref(), dry)?;
@@ -103,10 +111,12 @@ pub(super) fn steer(args: &SteerArgs) -> Result<(), Failure> {
         false => Steered::take().map(World::Steered),
     };
     let world = world.map_err(refused)?;
-    let pause = std::time::Duration::from_nanos(policy.interval.as_nanos());
+    let gates = gated.filter(|_| !dry).map(load_with_gates).transpose().map_err(super::failed)?;
+    let interval = policy.interval;
+    let pause = std::time::Duration::from_nanos(interval.as_nanos());
     let mut steering = Steering::new(policy);
     quotas.begin(&mut steering);
-    let mut paths = Paths::new(world, &steering);
+    let mut paths = Paths::new(world, gates, &steering);
     let mut events = Events::new(args.json, args.once)?;
     let clock = Clock::start();
     let (mut refresh, mut report) = (Duration::ZERO, Duration::ZERO + REPORT);
@@ -122,6 +132,7 @@ pub(super) fn steer(args: &SteerArgs) -> Result<(), Failure> {
             let done = paths.treat(change.path, change.to);
             events.change(now, &steering, change, done)?;
         }
+        paths.hold_gates(interval);
         if now >= report {
             report = now + REPORT;
             events.measures(now, &steering)?;
@@ -143,12 +154,18 @@ pub(super) fn steer(args: &SteerArgs) -> Result<(), Failure> {
     events.end(&Event::End { time: time.as_secs_f64(), changes: events.changes(), put_back })
 }
 
-fn read(file: &Path) -> Result<Policy, Failure> {
+/// The congestion control of `--gate`.
+fn gated(name: &str) -> Result<&'static Algorithm, Failure> {
+    let kind = AlgorithmKind::CongestionControl;
+    kind.find(name).ok_or_else(|| super::unknown(kind, name))
+}
+
+fn read(file: &Path, has_gates: bool) -> Result<Policy, Failure> {
     let text = std::fs::read_to_string(file).map_err(|error| {
         let help = "accepted: --policy FILE with a policy, as `anabranch kernel steer --help` shows one";
         Failure::Refused(miette!(help = help, "cannot read {}: {error}", file.display()))
     })?;
-    Ok(Policy::read(&file.display().to_string(), &text)?)
+    Ok(Policy::read_for(&file.display().to_string(), &text, has_gates)?)
 }
 
 /// Endpoints steer what the path manager in the kernel opened; one in user space knows none.

@@ -33,6 +33,11 @@ while not os.path.exists("over"): client.sendall(bytes(1 << 16))
 
 /// The place of the test, unless something is missing.
 fn place_of(test: &str, policy: &str) -> Option<PathBuf> {
+    place_with(test, &[("paths.toml", PATHS), ("policy.toml", policy), ("client.py", CLIENT)])
+}
+
+/// The place of a test with these files and a server, unless something is missing.
+pub(super) fn place_with(test: &str, files: &[(&str, &str)]) -> Option<PathBuf> {
     let directory = place(test)?;
     if !has_features(test, &["mptcp"]) {
         return None;
@@ -41,23 +46,25 @@ fn place_of(test: &str, policy: &str) -> Option<PathBuf> {
         eprintln!("SKIPPED: {test}: it takes python3 and pgrep");
         return None;
     }
-    let server = server(5232);
-    for (name, text) in [("paths.toml", PATHS), ("policy.toml", policy), ("server.py", &server), ("client.py", CLIENT)]
-    {
+    fs::write(directory.join("server.py"), server(5232)).unwrap();
+    for (name, text) in files {
         fs::write(directory.join(name), text).unwrap();
     }
     _ = fs::remove_file(directory.join("over"));
     Some(directory)
 }
 
-/// Runs a script of the shell in the client, where `$steer` is the command with the policy.
+/// Runs a script of the shell in the client, where `$steer` is the command with the policy, beside a transfer.
 fn try_out(directory: &Path, script: &str) {
+    run_in_client(directory, &format!("ip mptcp endpoint show > before\npython3 client.py & sender=$!\n{script}"));
+}
+
+/// Runs a script of the shell in the client, where `$steer` is the command with the policy.
+pub(super) fn run_in_client(directory: &Path, script: &str) {
     let anabranch = env!("CARGO_BIN_EXE_anabranch");
     let head = format!(
         "steer='{anabranch} kernel steer --policy policy.toml --json'
 trap 'touch over' EXIT
-ip mptcp endpoint show > before
-python3 client.py & sender=$!
 wait_for() {{ tries=0; until eval \"$1\"; do tries=$((tries + 1)); test $tries -lt 600 || exit 9; sleep 0.05; done; }}
 "
     );

@@ -124,8 +124,9 @@ struct RuleTable {
     #[serde(rename = "for")]
     #[schemars(with = "Option<Unit<Duration>>")]
     during: Option<Of<Duration>>,
-    /// Treatment of the path.
-    then: Action,
+    /// Treatment of the path. `gate` is an experiment, for `anabranch kernel steer --gate`.
+    #[schemars(with = "Action")]
+    then: At<Action>,
     /// Condition under which it ends. Default: the measurement is 20 % within the bound of `when`.
     #[schemars(with = "Option<Condition>")]
     until: Option<At<Condition>>,
@@ -141,15 +142,23 @@ struct RuleTable {
 const SHORTEST: Duration = Duration::from_millis(50);
 
 impl Policy {
-    /// Reads a policy file; `name` is its name in errors.
+    /// Reads a policy file; `name` is its name in errors. Rules with gates are refused.
     ///
     /// # Errors
     /// If it is not valid, with the place and what is accepted there.
     pub fn read(name: &str, text: &str) -> Result<Policy, ScenarioError> {
+        Policy::read_for(name, text, false)
+    }
+
+    /// Reads a policy file; rules may have gates if there are any.
+    ///
+    /// # Errors
+    /// As for [`Policy::read`].
+    pub fn read_for(name: &str, text: &str, has_gates: bool) -> Result<Policy, ScenarioError> {
         let mut sources = Sources::default();
         sources.push_file(name, text);
         let file = toml::from_str(text).map_err(|error| Problem::from_toml(&error));
-        file.and_then(|file: File| file.checked()).map_err(|problem| sources.error(told(problem)))
+        file.and_then(|file: File| file.checked(has_gates)).map_err(|problem| sources.error(told(problem)))
     }
 
     /// Returns the JSON schema of policy files.
@@ -170,7 +179,7 @@ fn told(problem: Problem) -> Problem {
 }
 
 impl File {
-    fn checked(self) -> Result<Policy, Problem> {
+    fn checked(self, has_gates: bool) -> Result<Policy, Problem> {
         let interval = match &self.interval {
             Some(at) if at.value.0 < SHORTEST => {
                 return Err(Problem::at(&at.span, "that is too often", "accepted: a time of 50ms or more"));
@@ -189,6 +198,11 @@ impl File {
         if paths.is_empty() {
             let help = "accepted: [path.NAME] with interface = \"wlan0\" or address = \"10.0.0.2\"".to_owned();
             return Err(Problem { span: None, problem: "there is no path".to_owned(), help: Some(help) });
+        }
+        let is_gate = |rule: &&At<RuleTable>| rule.value.then.value == Action::Gate;
+        if let Some(rule) = self.rule.iter().find(is_gate).filter(|_| !has_gates) {
+            let help = "accepted: then = \"backup\" or then = \"close\"; `kernel steer --gate CONTROL` accepts it";
+            return Err(Problem::at(&rule.value.then.span, "gates are an experiment, and there are none", help));
         }
         let rules = self.rule.into_iter().map(|at| at.value.checked(&paths)).collect::<Result<_, _>>()?;
         Ok(Policy { interval, paths, rules })
@@ -255,7 +269,7 @@ impl RuleTable {
         Ok(Rule {
             path,
             during: time(&self.during, Duration::ZERO),
-            then: self.then,
+            then: self.then.value,
             until: self.until.map(|at| at.value).or_else(|| self.when.value.opposite()),
             hold: time(&self.hold, Duration::from_secs(10)),
             retry: time(&self.retry, Duration::from_secs(30)),

@@ -1,5 +1,7 @@
 //! Steering: subflows of the stock kernel closed or made backups by rules of cost, quota, round trip and loss.
 //!
+//! As an experiment a path can also be closed by a gate ([`crate::Gates`]), which leaves its subflows established.
+//!
 //! A [`Policy`] names paths by local address or interface, and rules for them. [`Steering`] is shown the subflows again
 //! and again and says how each path is to be treated; whoever has the path manager of the kernel does it. Nothing here
 //! touches the kernel.
@@ -35,6 +37,8 @@ pub enum Action {
     Backup,
     /// It has no subflows.
     Close,
+    /// Its subflows are given no new data by this host while another can carry them (experiment).
+    Gate,
 }
 
 /// Treatment of a path.
@@ -43,6 +47,8 @@ pub enum Action {
 pub enum State {
     /// As it was before.
     Open,
+    /// Its subflows are given no new data by this host while another can carry them.
+    Gated,
     /// Its subflows carry data only when no other can.
     Backup,
     /// It has no subflows.
@@ -134,6 +140,7 @@ impl Steering {
             let was = progress.reason().map(str::to_owned);
             let end = progress.step(now, rule, measure);
             let state = match rule.then {
+                Action::Gate => State::Gated,
                 Action::Backup => State::Backup,
                 Action::Close => State::Closed,
             };

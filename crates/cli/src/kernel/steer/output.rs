@@ -85,7 +85,11 @@ impl Events {
                         Some(false) => "does not hold",
                         None => "is not known",
                     };
-                    let then = if rule.then == Action::Close { "close" } else { "backup" };
+                    let then = match rule.then {
+                        Action::Backup => "backup",
+                        Action::Close => "close",
+                        Action::Gate => "gate",
+                    };
                     text += &format!("  {then} {holds}: {}\n", rule.condition);
                 }
                 text
@@ -125,6 +129,7 @@ impl Events {
 fn word(state: State) -> &'static str {
     match state {
         State::Open => "open",
+        State::Gated => "gated",
         State::Backup => "backup",
         State::Closed => "closed",
     }

@@ -6,7 +6,8 @@ use crate::output::remark;
 use anabranch_host::addresses::addresses_of;
 use anabranch_host::steered::{Steered, Treatment};
 use anabranch_host::{Endpoint, PathManager};
-use anabranch_kernel::steer::{Event, Place, State, Steering};
+use anabranch_kernel::Gates;
+use anabranch_kernel::steer::{Action, Event, Place, Rule, State, Steering};
 use anabranch_units::Duration;
 use miette::miette;
 use std::collections::BTreeSet;
@@ -30,10 +31,17 @@ pub(super) struct Paths {
     states: Vec<State>,
     /// Paths of which it was said that they have no endpoint.
     told: BTreeSet<usize>,
+    /// Gates, if there are any, and the addresses that are closed.
+    gates: Option<Gates>,
+    gated: BTreeSet<IpAddr>,
 }
 
+/// A gate opens by itself after this time, or after so many intervals between two looks, whichever is longer.
+const GATED: Duration = Duration::from_secs(1);
+const GATED_LOOKS: u64 = 3;
+
 impl Paths {
-    pub(super) fn new(world: World, steering: &Steering) -> Self {
+    pub(super) fn new(world: World, gates: Option<Gates>, steering: &Steering) -> Self {
         let count = steering.policy().paths.len();
         Paths {
             world,
@@ -41,6 +49,8 @@ impl Paths {
             endpoints: vec![Vec::new(); count],
             states: vec![State::Open; count],
             told: BTreeSet::new(),
+            gates,
+            gated: BTreeSet::new(),
         }
     }
 
@@ -85,7 +95,9 @@ impl Paths {
                     endpoints: own.iter().map(|it| it.id).collect(),
                 })?;
             }
-            if steering.policy().rules.iter().any(|rule| rule.path.is_none_or(|own| own == index)) {
+            // A gate takes no endpoint.
+            let needs_endpoint = |rule: &Rule| rule.path.is_none_or(|own| own == index) && rule.then != Action::Gate;
+            if steering.policy().rules.iter().any(needs_endpoint) {
                 self.tell(index, &path.name);
             }
             if has_new && self.states[index] != State::Open {
@@ -115,7 +127,7 @@ impl Paths {
         self.states[path] = state;
         let World::Steered(steered) = &mut self.world else { return false };
         let treatment = match state {
-            State::Open => Treatment::AsItWas,
+            State::Open | State::Gated => Treatment::AsItWas,
             State::Backup => Treatment::Backup,
             State::Closed => Treatment::Closed,
         };
@@ -126,11 +138,31 @@ impl Paths {
                 done = false;
             }
         }
-        done
+        if state == State::Gated { self.gates.is_some() && !self.addresses[path].is_empty() } else { done }
     }
 
-    /// Puts all endpoints back, and returns their number.
+    /// Keeps the gates of paths closed that are to be, and opens the others. To be called at each look.
+    pub(super) fn hold_gates(&mut self, interval: Duration) {
+        let Some(gates) = &self.gates else { return };
+        let paths = self.states.iter().zip(&self.addresses).filter(|(state, _)| **state == State::Gated);
+        let closed: BTreeSet<IpAddr> = paths.flat_map(|(_, addresses)| addresses).copied().collect();
+        let time = GATED.max(interval * GATED_LOOKS);
+        let opened = self.gated.difference(&closed).map(|address| (address, gates.open(*address)));
+        let kept = closed.iter().map(|address| (address, gates.close(*address, time)));
+        for (address, result) in opened.chain(kept) {
+            if let Err(error) = result {
+                remark(&format!("cannot move the gate of {address}: {error}"));
+            }
+        }
+        self.gated = closed;
+    }
+
+    /// Opens all gates, puts all endpoints back, and returns the number of these.
     pub(super) fn put_back(&mut self) -> usize {
+        for address in std::mem::take(&mut self.gated) {
+            // It opens by itself in any case.
+            _ = self.gates.as_ref().map(|gates| gates.open(address));
+        }
         match &mut self.world {
             World::Seen(_) => 0,
             World::Steered(steered) => steered.put_back(),
