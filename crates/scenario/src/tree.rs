@@ -46,6 +46,10 @@ pub fn merged(layers: &[Layer<'_>], sets: &[String]) -> Result<String, ScenarioE
     tree.text()
 }
 
+/// Tables whose entries a run takes as they are listed: the first path carries the first subflow, and of links with
+/// something due at the same time the first listed acts first.
+const LISTED: [&str; 2] = ["path", "link"];
+
 /// Keys of a path or link that exclude each other: an override of one removes the others.
 const RIVALS: [(&str, &[&str]); 5] =
     [("rate", &["down", "up"]), ("down", &["rate"]), ("up", &["rate"]), ("delay", &["rtt"]), ("rtt", &["delay"])];
@@ -79,19 +83,16 @@ impl Tree {
             .map_err(|problem| self.sources.error(problem))
     }
 
-    /// Returns the content as one TOML text, without comments: keys in order, but paths and links as they are listed,
-    /// since the first path is that of the first subflow.
+    /// Returns the content as one TOML text, without comments: keys in alphabetical order, paths and links in that of
+    /// the file.
     pub(crate) fn text(&self) -> Result<String, ScenarioError> {
         let mut whole: toml::Table = self.decode()?;
         let root = self.merged().map_err(|problem| self.sources.error(problem))?;
         let mut listed = Vec::new();
-        for name in ["path", "link"] {
+        for name in LISTED {
             let Some(DeValue::Table(table)) = root.get_ref().get(name).map(Spanned::get_ref) else { continue };
             let Some(toml::Value::Table(mut values)) = whole.remove(name) else { continue };
-            let mut keys: Vec<(usize, &str)> =
-                table.iter().map(|(key, value)| (value.span().start, key.get_ref().as_ref())).collect();
-            keys.sort_unstable();
-            for (_, key) in keys {
+            for (key, _) in in_order(table, name) {
                 let one = values.remove(key).map(|value| (key.to_owned(), value));
                 let one = toml::Value::Table(one.into_iter().collect());
                 listed.push(toml::Table::from_iter([(name.to_owned(), one)]).to_string());
@@ -100,8 +101,8 @@ impl Tree {
         Ok([vec![whole.to_string()], listed].concat().join("\n"))
     }
 
-    /// Returns the SHA-256 of the content: keys in order, without comments, layout, seed and repetitions, and with the
-    /// digest of a trace's content in place of its name.
+    /// Returns the SHA-256 of the content: paths and links in the order of the file, other keys in alphabetical order,
+    /// without comments, layout, seed and repetitions, and with the digest of a trace's content in place of its name.
     pub(crate) fn digest(&self, traces: &BTreeMap<String, String>) -> String {
         let mut canonical = String::new();
         if let Ok(root) = self.merged() {
@@ -218,17 +219,26 @@ fn drop_rivals(table: &mut DeTable<'_>, name: &str) {
     }
 }
 
+/// Returns the entries of the table at this place: those of [`LISTED`] as they are listed, others by their keys.
+fn in_order<'t, 'i>(table: &'t DeTable<'i>, place: &str) -> Vec<(&'t str, &'t Spanned<DeValue<'i>>)> {
+    let mut entries: Vec<_> = table.iter().map(|(key, value)| (key.get_ref().as_ref(), value)).collect();
+    if LISTED.contains(&place) {
+        entries.sort_by_key(|(_, value)| value.span().start);
+    }
+    entries
+}
+
 fn write_table(out: &mut String, table: &DeTable<'_>, traces: &BTreeMap<String, String>, path: &str) {
     out.push('{');
-    for (key, value) in table {
-        let path = format!("{path}.{}", key.get_ref());
+    for (key, value) in in_order(table, path.strip_prefix('.').unwrap_or(path)) {
+        let path = format!("{path}.{key}");
         let mut held = String::new();
         if path != ".run.seed" && path != ".run.repeat" && path != ".codec" && path != ".about" {
             write_value(&mut held, value.get_ref(), traces, &path);
         }
         // An empty table is the same as none.
         if !held.is_empty() && held != "{}" {
-            out.push_str(&format!("{:?}:{held},", key.get_ref()));
+            out.push_str(&format!("{key:?}:{held},"));
         }
     }
     out.push('}');
@@ -323,8 +333,13 @@ mod tests {
         let again = Tree::read(&[Layer { name: "merged", text: &text, within: None }]).unwrap();
         assert_eq!(again.digest(&BTreeMap::new()), tree.digest(&BTreeMap::new()), "{text}");
         let two = Layer { text: "[path.b]\nrate = \"1mbit\"\n[path.a]\nrate = \"2mbit\"\n", ..layer };
-        let listed = merged(&[two], &["path.b.rtt=1ms".to_owned()]).unwrap();
+        let sets = ["path.b.rtt=1ms".to_owned()];
+        let listed = merged(&[two], &sets).unwrap();
         assert!(listed.find("[path.b]") < listed.find("[path.a]"), "{listed}");
+        let mut tree = Tree::read(&[two]).unwrap();
+        sets.iter().try_for_each(|set| tree.set(set)).unwrap();
+        let again = Tree::read(&[Layer { text: &listed, ..two }]).unwrap();
+        assert_eq!(again.digest(&BTreeMap::new()), tree.digest(&BTreeMap::new()), "{listed}");
         assert!(!text.contains("delay") && text.contains("up = \"25mbit\""), "{text}");
     }
 

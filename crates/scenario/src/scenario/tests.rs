@@ -416,6 +416,46 @@ fn the_digest_names_the_content() {
 }
 
 #[test]
+fn the_digest_sees_an_order_that_a_run_sees_and_no_other() {
+    let path =
+        |name: &str, rtt: &str| format!("[path.{name}]\nrate = \"10mbit\"\nrtt = \"{rtt}\"\nvia = \"{name}-core\"\n");
+    let link = |name: &str| format!("[link.{name}-core]\nrate = \"10mbit\"\ndelay = \"10ms\"\n");
+    let (near, far) = (path("near", "20ms"), path("far", "80ms"));
+    let links = format!("{}{}", link("near"), link("far"));
+    let file = "[[workload]]\nkind = \"files\"\nsize = \"500kB\"\n";
+    let host = "[host]\nfirst-path = \"as-listed\"\nmss = 1400\n";
+    let both = |text: &str| {
+        let scenario = read(text).unwrap();
+        let run = anabranch_sim::run(&scenario.spec(1)).unwrap();
+        (scenario.digest, run.transfers[0].duration())
+    };
+    let as_listed = both(&format!("{near}{far}{links}{file}{host}"));
+    // The first path carries the first subflow.
+    let far_first = both(&format!("{far}{near}{links}{file}{host}"));
+    assert!(as_listed.0 != far_first.0 && as_listed.1 < far_first.1, "{as_listed:?} {far_first:?}");
+    // Of links with something due at the same time the first listed acts first.
+    let links_turned = format!("{}{}", link("far"), link("near"));
+    assert_ne!(both(&format!("{near}{far}{links_turned}{file}{host}")).0, as_listed.0);
+    // Order without meaning: of keys, of tables of different kinds, and of paths between which other tables stand.
+    let keys_turned = near.replace("rate = \"10mbit\"\nrtt = \"20ms\"\n", "rtt = \"20ms\"\nrate = \"10mbit\"\n");
+    assert_ne!(keys_turned, near);
+    let host_turned = "[host]\nmss = 1400\nfirst-path = \"as-listed\"\n";
+    for same in [
+        format!("{keys_turned}{far}{links}{file}{host}"),
+        format!("{near}{far}{links}{file}{host_turned}"),
+        format!("{host}{file}{links}{near}{far}"),
+        format!("{near}{host}{links}{far}{file}"),
+    ] {
+        assert_eq!(both(&same), as_listed, "{same}");
+    }
+    // A path that an override replaces as a whole counts as listed last; one whose value it replaces stays in place.
+    let digest = |sets: &[&str]| read_with(&format!("{near}{far}{links}{file}{host}"), sets).unwrap().digest;
+    assert_eq!(digest(&["path.near.rtt=20ms"]), as_listed.0);
+    let whole = r#"path.near={rate="10mbit",rtt="20ms",via="near-core"}"#;
+    assert_eq!(digest(&[whole]), far_first.0);
+}
+
+#[test]
 fn spread_moves_everything_but_links_and_traces() {
     let text =
         format!("{PATHS}{BULK}[run]\nspread = \"10s\"\n[[change]]\nat = \"1s\"\npath = \"wlan\"\nloss = \"1%\"\n");
