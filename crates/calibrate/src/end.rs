@@ -63,6 +63,12 @@ pub(crate) fn ends(transfer: &Transfer, log: &Log) -> (Box<dyn End>, Box<dyn End
         (Plan::File(size), Direction::Up) => {
             (Box::new(Stream::sending(size.get(), log)), Box::new(Stream::receiving(vec![size.get()], log)))
         }
+        (Plan::Bulk(duration), Direction::Down) => {
+            (Box::new(Stream::asking(*duration, log)), Box::new(Stream::answering(u64::MAX, log)))
+        }
+        (Plan::Bulk(duration), Direction::Up) => {
+            (Box::new(Stream::sending(u64::MAX, log)), Box::new(Stream::counting(*duration, log)))
+        }
         (Plan::Bursts(bursts), Direction::Down) => {
             (Box::new(Stream::receiving(bursts.ends(), log)), Box::new(Stream::bursting(*bursts, log)))
         }
@@ -85,6 +91,8 @@ struct Entries {
     ended: Vec<Instant>,
     objects: Vec<Duration>,
     read: u64,
+    /// Bytes of bulk that had been read by each time.
+    arrivals: Vec<(Instant, u64)>,
 }
 
 impl Log {
@@ -113,12 +121,31 @@ impl Log {
         self.entries().read += count as u64;
     }
 
-    /// The mean of the times from each beginning to its end.
-    fn times(&self) -> Times {
+    /// Time at which the first file, burst or page began, or bulk.
+    pub(crate) fn begun(&self) -> Option<Instant> {
+        self.entries().begun.first().copied()
+    }
+
+    /// Records the arrival of `count` bytes of bulk.
+    pub(crate) fn arrived(&self, now: Instant, count: usize) {
+        let mut entries = self.entries();
+        entries.read += count as u64;
+        let read = entries.read;
+        entries.arrivals.push((now, read));
+    }
+
+    /// The mean of the times from each beginning to its end, and the arrivals between.
+    pub(crate) fn times(&self) -> Times {
         let entries = self.entries();
         let pairs = entries.begun.iter().zip(&entries.ended);
         let each: Vec<Duration> = pairs.map(|(begun, ended)| ended.saturating_duration_since(*begun)).collect();
-        Times { completion: mean(&each).unwrap_or_default(), object: mean(&entries.objects) }
+        let (begun, ended) = (entries.begun.first().map(|at| (*at, 0)), entries.ended.last());
+        let ended = ended.map(|at| (*at, entries.arrivals.last().map_or(0, |(_, read)| *read)));
+        let arrivals = match entries.arrivals.as_slice() {
+            [] => Vec::new(),
+            some => begun.into_iter().chain(some.iter().copied()).chain(ended).collect(),
+        };
+        Times { completion: mean(&each).unwrap_or_default(), object: mean(&entries.objects), arrivals }
     }
 
     /// The error of a connection that ended before its time.
@@ -216,9 +243,25 @@ mod tests {
             log.begin(start + Duration::from_millis(begun));
             log.end(start + Duration::from_millis(ended));
         }
-        assert_eq!(log.times(), Times { completion: Duration::from_millis(20), object: None });
+        let arrivals = Vec::new();
+        assert_eq!(log.times(), Times { completion: Duration::from_millis(20), object: None, arrivals });
         log.object(Duration::from_millis(7));
         assert_eq!(log.times().object, Some(Duration::from_millis(7)));
+    }
+
+    #[test]
+    fn arrivals_of_bulk_stand_between_its_beginning_and_its_end() {
+        let (log, start) = (Log::default(), Instant::now());
+        let at = |ms| start + Duration::from_millis(ms);
+        assert_eq!(log.begun(), None);
+        log.begin(at(0));
+        log.arrived(at(30), 5);
+        log.arrived(at(40), 7);
+        log.end(at(100));
+        assert_eq!(
+            (log.begun(), log.times().arrivals),
+            (Some(at(0)), vec![(at(0), 0), (at(30), 5), (at(40), 12), (at(100), 12)])
+        );
     }
 
     #[test]

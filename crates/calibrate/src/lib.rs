@@ -6,10 +6,13 @@
 //! the same are lost.
 
 mod browser;
+mod course;
 mod end;
 mod engine_peer;
 pub mod engine_run;
 pub mod kernel_peer;
+mod results;
+mod rivals;
 mod site;
 mod stream;
 pub mod suite;

@@ -1,11 +1,11 @@
-//! A file or bursts on one connection.
+//! A file, bursts or bulk on one connection.
 
 use crate::end::{End, Log, Next, verify};
 use crate::transfer::{Bursts, REQUEST, TransferError};
 use anabranch_wire::pattern;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// One end of the connection of a file or of bursts.
+/// One end of the connection of a file, of bursts or of bulk.
 pub(crate) struct Stream {
     log: Log,
     part: Part,
@@ -23,6 +23,8 @@ pub(crate) struct Stream {
 enum Part {
     /// Reads the file or bursts that end at these bytes of the stream, with the number reached so far.
     Read { ends: Vec<u64>, reached: usize },
+    /// Reads for this long from the beginning on; true once that is over.
+    Count(Duration, bool),
     /// Answers a request with a file of this size.
     Answer(u64),
     /// Writes a file.
@@ -54,6 +56,16 @@ impl Stream {
     /// The end that reads without asking.
     pub(crate) fn receiving(ends: Vec<u64>, log: &Log) -> Self {
         Stream::new(Part::Read { ends, reached: 0 }, log)
+    }
+
+    /// The client of a bulk download.
+    pub(crate) fn asking(duration: Duration, log: &Log) -> Self {
+        Stream { timed: true, target: REQUEST, ..Stream::counting(duration, log) }
+    }
+
+    /// The end that reads bulk.
+    pub(crate) fn counting(duration: Duration, log: &Log) -> Self {
+        Stream::new(Part::Count(duration, false), log)
     }
 
     /// The end that sends bursts.
@@ -93,6 +105,9 @@ impl End for Stream {
                 // Not before: the kernel opens no subflow for a connection of which one end has closed.
                 self.last = *reached == ends.len();
             }
+            // What comes later is of no interest, and the sender knows no end.
+            Part::Count(_, true) => {}
+            Part::Count(_, false) => self.log.arrived(now, bytes.len()),
             Part::Answer(size) if self.read >= REQUEST => (self.target, self.last) = (*size, true),
             Part::Answer(_) | Part::Write | Part::Burst { .. } => {}
         }
@@ -111,11 +126,18 @@ impl End for Stream {
     fn deadline(&self) -> Option<Instant> {
         match self.part {
             Part::Burst { next, .. } => next,
-            Part::Read { .. } | Part::Answer(_) | Part::Write => None,
+            Part::Count(duration, false) => self.log.begun().map(|begun| begun + duration),
+            Part::Count(_, true) | Part::Read { .. } | Part::Answer(_) | Part::Write => None,
         }
     }
 
     fn timeout(&mut self, now: Instant) {
+        if self.deadline().is_some_and(|due| due <= now)
+            && let Part::Count(_, is_over) = &mut self.part
+        {
+            *is_over = true;
+            self.log.end(now);
+        }
         if let Part::Burst { bursts, begun, next } = &mut self.part
             && let Some(due) = next.filter(|due| *due <= now)
         {
@@ -130,6 +152,7 @@ impl End for Stream {
     fn is_done(&self) -> Option<bool> {
         match &self.part {
             Part::Read { ends, reached } => Some(*reached == ends.len()),
+            Part::Count(_, is_over) => Some(*is_over),
             Part::Answer(_) | Part::Write | Part::Burst { .. } => None,
         }
     }
@@ -140,7 +163,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use anabranch_units::Bytes;
-    use std::time::Duration;
 
     /// Everything that an end writes now, and whether it closes behind it.
     fn written(end: &mut Stream) -> (u64, bool) {
@@ -185,5 +207,26 @@ mod tests {
         assert_eq!((end.deadline(), written(&mut end)), (Some(start + interval * 2), (7, false)));
         end.timeout(start + interval * 2);
         assert_eq!((end.deadline(), written(&mut end)), (None, (7, true)));
+    }
+
+    #[test]
+    fn bulk_is_read_for_its_time_from_the_request_on() {
+        let (log, start) = (Log::default(), Instant::now());
+        let second = Duration::from_secs(1);
+        let (mut client, mut server) = (Stream::asking(second, &log), Stream::answering(u64::MAX, &log));
+        assert_eq!((client.deadline(), written(&mut client)), (None, (REQUEST, false)));
+        client.start(start);
+        server.received(start, 0, &pattern::slice(0, REQUEST)).unwrap();
+        let Next::Piece(piece) = server.next(0) else { panic!("it writes") };
+        client.received(start + second / 2, 0, &piece).unwrap();
+        client.timeout(start + second / 2);
+        assert_eq!((client.deadline(), client.is_done()), (Some(start + second), Some(false)));
+        client.timeout(start + second * 2);
+        assert_eq!((client.deadline(), client.is_done()), (None, Some(true)));
+        let Next::Piece(more) = server.next(0) else { panic!("it writes for ever") };
+        client.received(start + second * 2, 0, &more).unwrap();
+        let length = piece.len() as u64;
+        let expected = [(start, 0), (start + second / 2, length), (start + second * 2, length)];
+        assert_eq!(log.times().arrivals, expected, "what comes later does not count");
     }
 }

@@ -1,14 +1,14 @@
 //! The default suite: five networks, files from 50 kB to 20 MB, bursts on warm connections, and pages.
 
 use anabranch_policy::Catalogue;
-use anabranch_scenario::{Origin, Scenario, ScenarioError};
+use anabranch_scenario::{Origin, Scenario, ScenarioError, shipped};
 use std::sync::Arc;
 
 /// One comparison: a network and its workload.
 pub struct Case {
     /// `symmetric 2 MB`.
     pub name: String,
-    /// Scenario with one workload: a file, bursts or a page.
+    /// Scenario with one workload: a file, bursts, a page, or bulk, which may have competing TCP beside it.
     pub scenario: Scenario,
     /// A claim of a paper that the kernel can witness in this case.
     pub claim: Option<&'static str>,
@@ -106,25 +106,56 @@ pub fn suite(catalogue: &Arc<Catalogue>, quick: bool) -> Result<Vec<Case>, Scena
     Ok(cases)
 }
 
-/// Networks on which congestion controls that a kernel has loaded are compared: paths that they fill, and losses.
-const CONTROLLED: [&str; 2] = ["symmetric", "lossy"];
+/// A network and what is sent over it with each congestion control that a kernel has loaded.
+struct Trial {
+    /// `symmetric 5MB`.
+    name: &'static str,
+    /// One of [`NETWORKS`], or a shipped scenario.
+    network: &'static str,
+    /// Workload, and changes of the network.
+    settings: &'static [&'static str],
+}
 
-/// A file over two networks with each of these congestion controls, which the kernel must have as well. They begin
-/// without HyStart, as the kernel's own but CUBIC.
+const FILE: &[&str] = &["workload=[{kind=\"files\",size=\"5MB\"}]"];
+
+/// Goodput on paths that are filled, that lose, and that change; share beside one TCP connection; and how soon a
+/// connection has what a path or a competing connection leaves it.
+const TRIALS: &[Trial] = &[
+    Trial { name: "symmetric 5MB", network: "symmetric", settings: FILE },
+    Trial { name: "lossy 5MB", network: "lossy", settings: FILE },
+    Trial { name: "wlan-lte 5MB", network: "wlan-lte", settings: FILE },
+    Trial {
+        name: "symmetric steps",
+        network: "symmetric",
+        settings: &[
+            "workload=[{kind=\"bulk\",duration=\"16s\"}]",
+            "change=[{at=\"5s\",path=\"b\",rate=\"5mbit\"},{at=\"10s\",path=\"b\",rate=\"20mbit\"}]",
+        ],
+    },
+    Trial {
+        name: "shared-bottleneck",
+        network: "shared-bottleneck",
+        settings: &[
+            "workload=[{kind=\"bulk\",duration=\"28s\"},{kind=\"tcp\",path=\"a\",duration=\"16s\"}]",
+            "workload.1.congestion=\"reno\"",
+        ],
+    },
+];
+
+/// Transfers over several networks with each of these congestion controls, which the kernel must have as well. They
+/// begin without HyStart, as the kernel's own but CUBIC.
 pub fn controlled(catalogue: &Arc<Catalogue>, controls: &[&str]) -> Result<Vec<Case>, ScenarioError> {
-    let networks = || NETWORKS.iter().filter(|network| CONTROLLED.contains(&network.name));
-    let pairs = controls.iter().flat_map(|control| networks().map(move |network| (control, network)));
+    let pairs = controls.iter().flat_map(|control| TRIALS.iter().map(move |trial| (control, trial)));
     pairs
-        .map(|(control, network)| {
+        .map(|(control, trial)| {
+            let own = NETWORKS.iter().find(|network| network.name == trial.network).map(|network| network.text);
+            let text = own.or_else(|| shipped::find(trial.network).map(|shipped| shipped.text));
+            let text = text.expect("every trial names a network");
             let control_setting = format!("host.congestion=\"{control}\"");
-            let settings = [
-                control_setting.as_str(),
-                "host.hystart=\"off\"",
-                "workload=[{kind=\"files\",size=\"5MB\"}]",
-                "run.stop=\"120s\"",
-            ];
-            let scenario = scenario(catalogue, network.name, network.text, &settings)?;
-            Ok(Case { name: format!("{} 5MB with {control}", network.name), scenario, claim: None })
+            let mut settings = trial.settings.to_vec();
+            settings.extend([&control_setting, "host.hystart=\"off\"", "run.stop=\"120s\"", "run.spread=\"0s\""]);
+            let scenario = scenario(catalogue, trial.network, text, &settings)?;
+            Ok(Case { name: format!("{} with {control}", trial.name), scenario, claim: None })
         })
         .collect()
 }
@@ -140,7 +171,10 @@ pub(crate) fn scenario(
     let hosts = LINUX.iter().filter(|(key, _)| !is_set(key)).map(|(key, value)| format!("host.{key}={value}"));
     let sets: Vec<String> = hosts.chain(settings.iter().map(|&setting| setting.to_owned())).collect();
     let origin = Origin { scenario: name.to_owned(), sets };
-    let read = |trace: &str, _: bool| std::fs::read_to_string(trace);
+    let read = |trace: &str, _: bool| match shipped::trace(trace) {
+        Some(text) => Ok(text.to_owned()),
+        None => std::fs::read_to_string(trace),
+    };
     Scenario::read(catalogue, name, &format!("{name}.toml"), text, origin, &read)
 }
 
@@ -154,13 +188,20 @@ mod tests {
         let catalogue = Arc::new(Catalogue::default());
         let cases = controlled(&catalogue, &["lia", "mveno-r"]).unwrap();
         let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
-        assert_eq!(
-            names,
-            ["symmetric 5MB with lia", "lossy 5MB with lia", "symmetric 5MB with mveno-r", "lossy 5MB with mveno-r"]
-        );
-        for (case, control) in cases.iter().zip(["lia", "lia", "mveno-r", "mveno-r"]) {
-            assert_eq!(case.scenario.policies().congestion.name, control, "{}", case.name);
+        let of = |control| {
+            ["symmetric 5MB", "lossy 5MB", "wlan-lte 5MB", "symmetric steps", "shared-bottleneck"]
+                .map(|trial| format!("{trial} with {control}"))
+        };
+        assert_eq!(names, [of("lia"), of("mveno-r")].concat());
+        for case in &cases {
+            let policies = case.scenario.policies();
+            assert!(case.name.ends_with(&format!(" with {}", policies.congestion.name)), "{}", case.name);
+            // The kernel's, which decides how much of a congestion control's share is used.
+            assert_eq!(policies.scheduler.name, "linux-burst", "{}", case.name);
+            assert!(case.scenario.late(7).is_zero(), "{}: a testbed has no time before its beginning", case.name);
         }
+        assert_eq!(cases[4].scenario.competing(), ["reno"]);
+        assert_eq!(cases[3].scenario.spec(1).network.changes.len(), 2);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use anabranch_sim::page::{Page, Protocol, Work};
 use anabranch_units::Bytes;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A transfer between two hosts.
 #[derive(Clone, Debug)]
@@ -29,6 +29,9 @@ pub enum Plan {
     /// A web page, over connections that are opened as it needs them. Time counts from its being asked for until its
     /// last activity is through.
     Page(Arc<Page>, Protocol),
+    /// As much as possible over one connection, for this long from its opening on. A download begins with a request of
+    /// [`REQUEST`] bytes.
+    Bulk(Duration),
 }
 
 /// Bursts that are sent on time whether or not the one before has arrived.
@@ -45,10 +48,10 @@ pub struct Bursts {
 }
 
 impl Plan {
-    /// Number of files, bursts or objects.
+    /// Number of files, bursts, objects or bulk transfers.
     pub fn parts(&self) -> usize {
         match self {
-            Plan::File(_) => 1,
+            Plan::File(_) | Plan::Bulk(_) => 1,
             Plan::Bursts(bursts) => bursts.count,
             Plan::Page(page, _) => {
                 page.activities.iter().filter(|activity| matches!(activity.work, Work::Download(_))).count()
@@ -56,12 +59,13 @@ impl Plan {
         }
     }
 
-    /// All bytes that are to arrive, headers apart.
+    /// All bytes that are to arrive, headers apart; none for bulk, which has no size.
     pub fn total(&self) -> u64 {
         match self {
             Plan::File(size) => size.get(),
             Plan::Bursts(bursts) => bursts.ends().last().copied().unwrap_or(0),
             Plan::Page(page, _) => page.total().get(),
+            Plan::Bulk(_) => 0,
         }
     }
 }
@@ -74,12 +78,14 @@ impl Bursts {
 }
 
 /// Times of a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Times {
     /// Completion time of the whole; the mean for bursts.
     pub completion: Duration,
     /// For a page, the mean time from the request of an object to its last byte.
     pub object: Option<Duration>,
+    /// Of bulk, the beginning, the bytes that had been read by each time, and the end; nothing of others.
+    pub arrivals: Vec<(Instant, u64)>,
 }
 
 /// Why the transfer failed.

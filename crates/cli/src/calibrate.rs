@@ -31,7 +31,8 @@ Examples:
 Each transfer is made in the simulator, by our engine on the testbed, and by the kernel's own TCP and MPTCP on the \
 testbed. It needs what `anabranch testbed` needs. docs/fidelity.md says what we found.")]
 pub struct CalibrateArgs {
-    /// Scenario files or names, each with one file, bursts or a page as its workload; without any, the suite.
+    /// Scenario files or names, each with one file, bursts, a page, or bulk as its workload, beside bulk also competing
+    /// TCP; without any, the suite.
     #[arg(add = Names::or_file(What::Scenarios))]
     pub scenarios: Vec<String>,
     /// Override a value of the scenarios, as in `run`.
@@ -43,8 +44,8 @@ pub struct CalibrateArgs {
     /// Run networks of the papers instead of the suite, each with the claim that the kernel can witness there.
     #[arg(long, conflicts_with_all = ["quick", "scenarios", "sets"])]
     pub witnesses: bool,
-    /// Run two networks with each congestion control that `anabranch kernel load` has instead of the suite. A case
-    /// whose control this kernel cannot load is skipped, and said.
+    /// Run each congestion control that `anabranch kernel load` has instead of the suite: transfers, share beside one
+    /// TCP connection, and settling times. A case whose control this kernel cannot load is skipped, and said.
     #[arg(long, conflicts_with_all = ["quick", "scenarios", "sets", "witnesses"])]
     pub controllers: bool,
     /// Run only cases whose name contains this, such as `asymmetric bursts`.
@@ -59,7 +60,7 @@ pub struct CalibrateArgs {
     /// Threads for the simulator; 0 for one per processor.
     #[arg(long, default_value_t = 0)]
     pub jobs: usize,
-    /// Print JSON, with every single completion time.
+    /// Print JSON, with the value of every single run.
     #[arg(long)]
     pub json: bool,
     /// Write the JSON to a file as well.

@@ -1,8 +1,7 @@
-//! Calibration: completion times of the same transfers in the simulator, on the testbed and in the kernel.
+//! Calibration: the same transfers in the simulator, on the testbed and in the kernel.
 
 use crate::stats::Estimate;
 use serde::Serialize;
-use std::time::Duration;
 
 /// Results of all runs of a calibration.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
@@ -21,13 +20,71 @@ pub struct Calibration {
     pub rows: Vec<Row>,
 }
 
-/// Results for one network, one file, series of bursts or page, and one protocol.
+macro_rules! measures {
+    ($($(#[doc = $meaning:literal])+ $variant:ident($name:literal, $unit:literal),)*) => {
+        /// Value that a row compares.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Measure {
+            $($(#[doc = $meaning])+ $variant,)*
+        }
+
+        impl Measure {
+            /// All measures, in the order of tables.
+            pub const ALL: &[Measure] = &[$(Measure::$variant,)*];
+
+            /// Returns the name used in tables.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Measure::$variant => $name,)*
+                }
+            }
+
+            /// Returns the unit; empty for a number without one.
+            pub fn unit(self) -> &'static str {
+                match self {
+                    $(Measure::$variant => $unit,)*
+                }
+            }
+
+            /// Returns the definition, in sentences.
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(Measure::$variant => concat!($($meaning),+).trim_ascii(),)*
+                }
+            }
+        }
+    };
+}
+
+measures! {
+    /// Time from the beginning of the transfer to its last byte; of bursts the mean, of a page its load time.
+    CompletionTime("transfer", "s"),
+    /// Bytes that the receiver of a bulk transfer read in its time.
+    Goodput("goodput", "Mbit/s"),
+    /// Goodput of a bulk transfer over that of a competing TCP connection, while both run; the mean over those there
+    /// are.
+    Share("share", ""),
+    /// Goodput of a bulk transfer after a change of a path, or the beginning or end of a competing connection: the mean
+    /// over the second half of the time to the next change.
+    NewLevel("new level", "Mbit/s"),
+    /// Time from such a change to the beginning of the first second, in steps of 0.1 s, whose mean goodput is within
+    /// 10 % of the new level.
+    SettlingTime("settling", "s"),
+}
+
+/// Results for one network, one transfer, one protocol and one measure.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Row {
-    /// Network and file.
+    /// Network and transfer.
     pub case: String,
     /// Protocol under test.
     pub protocol: Protocol,
+    /// Value that is compared.
+    pub measure: Measure,
+    /// Time of the change that a new level or settling time is of, in seconds since the beginning of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change_s: Option<f64>,
     /// Claim of a paper that the kernel can confirm here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<&'static str>,
@@ -41,7 +98,7 @@ pub struct Row {
     pub kernel: Samples,
 }
 
-/// Protocol that carries the file.
+/// Protocol that carries the transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
@@ -54,17 +111,17 @@ pub enum Protocol {
 /// The runs of one world.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Samples {
-    /// Completion time in seconds of each seed: for bursts the mean, for a page its load time; `None` where a run
-    /// failed.
-    pub completion_s: Vec<Option<f64>>,
+    /// Value of each seed, in the unit of the measure; `None` where a run failed or never settled.
+    pub values: Vec<Option<f64>>,
     /// Mean time in seconds from the request of an object to its last byte, for each run of a page that ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub object_s: Vec<f64>,
-    /// Share of the bytes that each path's links delivered in the direction of the file, averaged over the runs.
+    /// Share of the bytes that each path's links delivered in the direction of the data, averaged over the runs; only
+    /// in the first row of a transfer, and not where competing connections use the links too.
     pub shares: Vec<f64>,
     /// Errors of failed runs, each with its seed.
     pub failures: Vec<String>,
-    /// Notes on runs whose emulation was late. Their times are used all the same.
+    /// Notes on runs whose emulation was late. Their values are used all the same.
     pub doubtful: Vec<String>,
 }
 
@@ -79,27 +136,21 @@ impl Protocol {
 }
 
 impl Samples {
-    /// Adds a run that ended, with the mean time of the objects if it was a page.
-    pub fn push(&mut self, completion: Duration, object: Option<Duration>) {
-        self.completion_s.push(Some(completion.as_secs_f64()));
-        self.object_s.extend(object.map(|object| object.as_secs_f64()));
-    }
-
     /// Returns the mean over the runs of the mean time of the objects; `None` except for pages.
     pub fn objects(&self) -> Option<Estimate> {
         Estimate::of(&self.object_s)
     }
 
-    /// Returns the mean completion time in seconds of the runs that ended; `None` without any.
+    /// Returns the mean over the runs that have a value; `None` without any.
     pub fn mean(&self) -> Option<Estimate> {
-        Estimate::of(&self.completion_s.iter().flatten().copied().collect::<Vec<_>>())
+        Estimate::of(&self.values.iter().flatten().copied().collect::<Vec<_>>())
     }
 
-    /// Returns the mean difference to `other`, paired by seed, as a share of the mean of `other`.
+    /// Returns the mean difference to `other`, paired by seed, as a share of the mean of `other`; `None` if that is 0.
     pub fn gap(&self, other: &Samples) -> Option<Estimate> {
-        let pairs = self.completion_s.iter().zip(&other.completion_s).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
+        let pairs = self.values.iter().zip(&other.values).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
         let (ours, theirs): (Vec<f64>, Vec<f64>) = pairs.unzip();
-        let base = Estimate::of(&theirs)?.mean;
+        let base = Some(Estimate::of(&theirs)?.mean).filter(|base| *base != 0.0)?;
         let difference = Estimate::of_difference(&ours, &theirs)?;
         let half = difference.half.map(|half| half / base);
         Some(Estimate { mean: difference.mean / base, half, ..difference })
@@ -119,9 +170,14 @@ impl Row {
 }
 
 impl Calibration {
-    /// Returns the median over all rows of the absolute gap of the engine; `None` without any.
+    /// Returns the rows whose gaps count: all but settling times, which come in steps of 0.1 s and may be 0.
+    pub fn judged(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.measure != Measure::SettlingTime)
+    }
+
+    /// Returns the median over the judged rows of the absolute gap of the engine; `None` without any.
     pub fn median_gap(&self) -> Option<f64> {
-        let mut gaps: Vec<f64> = self.rows.iter().filter_map(|row| Some(row.engine_gap()?.mean.abs())).collect();
+        let mut gaps: Vec<f64> = self.judged().filter_map(|row| Some(row.engine_gap()?.mean.abs())).collect();
         gaps.sort_by(f64::total_cmp);
         let middle = gaps.len() / 2;
         match gaps.len() {
@@ -131,9 +187,9 @@ impl Calibration {
         }
     }
 
-    /// Returns the row with the largest absolute gap of the engine.
+    /// Returns the judged row with the largest absolute gap of the engine.
     pub fn widest(&self) -> Option<(&Row, Estimate)> {
-        let gaps = self.rows.iter().filter_map(|row| Some((row, row.engine_gap()?)));
+        let gaps = self.judged().filter_map(|row| Some((row, row.engine_gap()?)));
         gaps.max_by(|(_, a), (_, b)| a.mean.abs().total_cmp(&b.mean.abs()))
     }
 }
@@ -143,14 +199,16 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn samples(completion_s: &[f64]) -> Samples {
-        Samples { completion_s: completion_s.iter().map(|&s| (s > 0.0).then_some(s)).collect(), ..Samples::default() }
+    fn samples(values: &[f64]) -> Samples {
+        Samples { values: values.iter().map(|&s| (s > 0.0).then_some(s)).collect(), ..Samples::default() }
     }
 
     fn row(simulator: &[f64], testbed: &[f64]) -> Row {
         Row {
             case: "x".to_owned(),
             protocol: Protocol::Tcp,
+            measure: Measure::CompletionTime,
+            change_s: None,
             claim: None,
             digest: String::new(),
             simulator: samples(simulator),
@@ -167,6 +225,8 @@ mod tests {
         assert!((gap.mean - 0.05).abs() < 1e-12 && gap.n == 2, "{gap:?}");
         assert!(gap.half.unwrap() < 1e-9);
         assert_eq!(row(&[1.0], &[0.0]).engine_gap(), None);
+        let (at_once, later) = (Samples { values: vec![Some(0.0)], ..Samples::default() }, samples(&[0.3]));
+        assert_eq!((later.gap(&at_once), at_once.gap(&later).unwrap().mean), (None, -1.0), "no share of nothing");
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub static LIST: Format = format("list", 1, "`list --json`", "policies, profiles
 pub static SCRIPTS: Format = format("scripts", 1, "`script --json`", "the result of each conformance script");
 /// Calibration of the simulator.
 pub static CALIBRATION: Format =
-    format("calibration", 1, "`calibrate --json` and `--output`", "simulator, engine and kernel side by side");
+    format("calibration", 2, "`calibrate --json` and `--output`", "simulator, engine and kernel side by side");
 /// Abilities of the running kernel.
 pub static KERNEL_FEATURES: Format =
     format("kernel-features", 1, "`kernel list --json`", "what the kernel can do, and policies for it");

@@ -57,6 +57,8 @@ pub struct Scenario {
     sender: usize,
     /// Scheduler as written in the scenario, with its parameters.
     scheduler: Option<Policy>,
+    /// Names of the congestion controls of competing TCP, in the order of the workloads.
+    competing: Vec<String>,
     /// Tables in the file for both hosts, client and server.
     hosts: [HostSettings; 3],
 }
@@ -175,6 +177,7 @@ impl Scenario {
             policies: resolved.policies,
             sender: resolved.sender,
             scheduler: file.host.scheduler.clone().map(|at| at.value),
+            competing: resolved.competing,
             hosts: resolved.hosts,
         })
     }
@@ -216,6 +219,11 @@ impl Scenario {
     /// Returns the policies of the host that sends.
     pub fn policies(&self) -> &Chosen {
         &self.policies[self.sender]
+    }
+
+    /// Returns the names of the congestion controls of competing TCP, in the order of the workloads.
+    pub fn competing(&self) -> &[String] {
+        &self.competing
     }
 
     /// Returns the policies of the host that receives.
@@ -278,6 +286,12 @@ impl Scenario {
     /// Limits the number of events in a run.
     pub fn with_budget(mut self, events: u64) -> Scenario {
         self.spec.budget = Some(events);
+        self
+    }
+
+    /// Takes samples of each run at this interval. Outcome and digest are as without.
+    pub fn sampled(mut self, every: Duration) -> Scenario {
+        self.watch.every = Some(every);
         self
     }
 

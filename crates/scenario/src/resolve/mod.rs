@@ -50,6 +50,8 @@ pub(crate) struct Resolved {
     pub(crate) policies: [Chosen; 2],
     /// Index of the host that sends the data of the first workload.
     pub(crate) sender: usize,
+    /// Names of the congestion controls of competing TCP, in the order of the workloads.
+    pub(crate) competing: Vec<String>,
     /// Policies that replace others during the run.
     pub(crate) switched: Vec<Switched>,
     /// Properties drawn for each run.
@@ -144,7 +146,8 @@ pub(crate) fn resolve(
     spec.decisions = file.run.decisions.unwrap_or(false);
     let varies = vary::varies(file, &names, spec.stop)?;
     let watch = watch::watch(&file.run, spec.stop)?;
-    Ok(Resolved { hosts, spec, seed, repeat, measure, spread, policies, sender, switched, varies, watch })
+    let competing = workloads::competing(file);
+    Ok(Resolved { hosts, spec, seed, repeat, measure, spread, policies, sender, competing, switched, varies, watch })
 }
 
 /// Sets another scheduler on both hosts and returns it with its parameters.

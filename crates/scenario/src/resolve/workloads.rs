@@ -115,14 +115,22 @@ fn workload(
                     return Err(Problem::at(&at.span, "the amount to send is missing, or given twice", help));
                 }
             };
-            let (policy, span) = match &table.congestion {
-                Some(at) => (at.value.clone(), at.span.clone()),
-                None => (Policy::named("cubic"), at.span.clone()),
-            };
-            let (congestion, _) = build(&catalogue.congestion, &policy, &span)?;
+            let span = table.congestion.as_ref().map_or(&at.span, |at| &at.span);
+            let (congestion, _) = build(&catalogue.congestion, &congestion(table), span)?;
             Workload::Tcp { path, direction, start, extent, congestion }
         }
     })
+}
+
+/// Returns the congestion control of competing TCP.
+fn congestion(table: &WorkloadTable) -> Policy {
+    table.congestion.as_ref().map_or_else(|| Policy::named("cubic"), |at| at.value.clone())
+}
+
+/// Returns the names of the congestion controls of competing TCP, in the order of the workloads.
+pub(super) fn competing(file: &File) -> Vec<String> {
+    let tcp = file.workload.iter().filter(|at| matches!(at.value.kind, WorkloadKind::Tcp));
+    tcp.map(|at| congestion(&at.value).name).collect()
 }
 
 /// Returns the order of the files, and the connections that they use.
