@@ -152,7 +152,8 @@ def main():
         note = f"; {invalid} runs in which the testbed was late" if invalid else ""
         both = statistics.mean(sum(rates) for rates, _ in runs)
         kind = "kernel" if scheduler == "default" else f"kernel, {scheduler}"
-        print(f"{control:8} {kind:11} {describe([value(rates) for rates, _ in runs])}, all {both:.1f} Mbit/s{note}", flush=True)
+        shares = describe([value(rates) for rates, _ in runs])
+        print(f"{control:8} {kind:11} {shares}, all {both:.1f} Mbit/s{note}", flush=True)
         for simulated in () if options.kernel_only or scheduler != "default" else ("linux-burst", "min-rtt"):
             runs = [simulate(options, control, simulated, seed) for seed in range(1, options.seeds + 1)]
             print(f"{'':8} {simulated:11} {describe([value(rates) for rates in runs])}", flush=True)
