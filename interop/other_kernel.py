@@ -7,8 +7,7 @@ files of this one; what it writes stays in its memory and is gone with it, but f
 network but loopback, and one processor of 1,000 million instructions a second.
 
 Its clock counts instructions (qemu's icount): a busy or slow machine makes the run longer, not the figures worse, so
-that paths, timers and rates within it are right to the extent that a processor of --mips can hold them. It skips
-what it sleeps.
+that paths, timers and rates within it are right. It skips what it sleeps.
 
   apt-get download linux-image-6.12.117+deb13-amd64
   interop/other_kernel.py linux-image-6.12*.deb -- target/debug/anabranch kernel list
