@@ -1,4 +1,4 @@
-//! `anabranch kernel acks`: ACKs on the shortest path, between two stock kernels.
+//! `anabranch kernel acks`: ACKs on the shortest path, between stock kernels.
 
 use crate::args::What;
 use crate::completion::Names;
@@ -6,12 +6,13 @@ use crate::failure::Failure;
 use crate::output;
 use anabranch_host::Caught;
 use anabranch_host::addresses::interface_between;
-use anabranch_kernel::acks::{Acks, AcksError, PORT, PathSpec, Peer, Round, Setup};
+use anabranch_kernel::acks::{Acks, AcksError, HostSetup, PORT, PathSpec, Peer, Round, Setup};
 use anabranch_lab::format::{KERNEL_ACKS, NoContents};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::named_ack_path;
 use clap::Args as ClapArgs;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -20,6 +21,9 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   host A: sudo anabranch kernel acks --path 10.0.1.1,10.1.1.1 --path 10.0.2.1,10.1.1.1
   host B: sudo anabranch kernel acks --path 10.1.1.1,10.0.1.1 --path 10.1.1.1,10.0.2.1
+  sudo anabranch kernel acks --path b=10.0.1.1,10.1.1.1 --path b=10.0.2.1,10.1.1.1 \
+                             --path c=10.0.1.1,10.2.1.1 --path c=10.0.2.1,10.2.1.1
+                                            with two other hosts, which each name their two paths
   sudo anabranch kernel acks --path … --path … --policy fixed:path=10.0.1.1
   sudo anabranch kernel acks --path … --path … --policy probed:tau=100,lambda=5 --json
 
@@ -30,7 +34,8 @@ then they return to their own paths, as they do within three rounds of probes af
 docs/kernel.md.")]
 pub struct AcksArgs {
     /// A path: our address, that of the other host, and the device if the route does not tell it. Give two to eight.
-    #[arg(long = "path", value_name = "LOCAL,REMOTE[,DEVICE]", required = true, value_parser = path)]
+    /// With several other hosts, each needs a name, and two to eight paths.
+    #[arg(long = "path", value_name = "[HOST=]LOCAL,REMOTE[,DEVICE]", required = true, value_parser = path)]
     pub paths: Vec<Ends>,
     /// ACK-path policy (`anabranch list ack-paths`).
     #[arg(long, value_name = "NAME[:…]", default_value = "probed", add = Names::one(What::AckPaths))]
@@ -47,9 +52,10 @@ pub struct AcksArgs {
     pub json: bool,
 }
 
-/// Addresses of a path, and the device if it is given.
+/// Addresses of a path, and the name of the host and the device if they are given.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ends {
+    host: Option<String>,
     local: IpAddr,
     remote: IpAddr,
     device: Option<String>,
@@ -57,7 +63,12 @@ pub struct Ends {
 
 fn path(text: &str) -> Result<Ends, String> {
     const ACCEPTED: &str = "accepted: our address, the other host's, and a device if need be, such as \
-                            10.0.1.1,10.1.1.1 or 10.0.1.1,10.1.1.1,eth0";
+                            10.0.1.1,10.1.1.1 or 10.0.1.1,10.1.1.1,eth0; with a name for the host b=10.0.1.1,10.1.1.1";
+    let (host, text) = match text.split_once('=') {
+        Some((host, _)) if host.trim().is_empty() => return Err(format!("the host has no name; {ACCEPTED}")),
+        Some((host, rest)) => (Some(host.trim().to_owned()), rest),
+        None => (None, text),
+    };
     let mut words = text.split(',').map(str::trim);
     let mut address = |whose: &str| {
         let word = words.next().filter(|word| !word.is_empty());
@@ -68,18 +79,29 @@ fn path(text: &str) -> Result<Ends, String> {
     let device = words.next().filter(|word| !word.is_empty()).map(str::to_owned);
     match words.next() {
         Some(word) => Err(format!("`{word}` is one word too many; {ACCEPTED}")),
-        None => Ok(Ends { local, remote, device }),
+        None => Ok(Ends { host, local, remote, device }),
     }
 }
 
 /// Moves ACKs until a signal ends it.
 pub(super) fn acks(catalogue: &Catalogue, args: &AcksArgs) -> Result<(), Failure> {
     let (policy, chosen) = named_ack_path(&catalogue.ack_paths, "--policy", &args.policy)?;
-    let paths = args.paths.iter().map(with_device).collect::<Result<Vec<_>, _>>()?;
+    let mut hosts: Vec<HostSetup> = Vec::new();
+    for ends in &args.paths {
+        let path = with_device(ends)?;
+        match hosts.iter_mut().find(|host| host.name == ends.host) {
+            Some(host) => host.paths.push(path),
+            None => hosts.push(HostSetup { name: ends.host.clone(), paths: vec![path], policy: policy().policy }),
+        }
+    }
+    if hosts.len() > 1 && hosts.iter().any(|host| host.name.is_none()) {
+        let help = "with several other hosts each path has the name of its host: --path HOST=LOCAL,REMOTE";
+        return Err(Failure::Refused(miette::miette!(help = help, "some paths have no host, and others have one")));
+    }
     // From before the first change to the kernel: what a signal ends is ended in order.
     let mut caught =
         Caught::new().map_err(|error| Failure::Failed(miette::miette!("cannot catch signals: {error}")))?;
-    let setup = Setup { paths, port: args.port, policy: policy().policy, caution: !args.no_caution };
+    let setup = Setup { hosts, port: args.port, caution: !args.no_caution };
     let mut acks = Acks::start(setup).map_err(failed)?;
     match args.json {
         true => output::print(&format!("{}\n", json!(KERNEL_ACKS.document(NoContents {}))))?,
@@ -112,26 +134,30 @@ fn with_device(ends: &Ends) -> Result<PathSpec, Failure> {
     Ok(PathSpec { local, remote, device })
 }
 
-/// State that was printed last.
+/// State of a host: what it answers, and of each path whether it is up and which one its ACKs take.
+type State = (Peer, Vec<(bool, usize)>);
+
+/// State of each host that was printed last.
 #[derive(Default)]
 struct Said {
-    state: Option<(Peer, Vec<(bool, usize)>)>,
+    states: BTreeMap<Option<String>, State>,
 }
 
 impl Said {
     /// A line about a round in which something changed.
     fn news(&mut self, round: &Round) -> Option<String> {
         let state = (round.peer, round.paths.iter().map(|path| (path.up, path.acks_on)).collect());
-        if self.state.as_ref() == Some(&state) {
+        if self.states.get(&round.host) == Some(&state) {
             return None;
         }
-        self.state = Some(state);
+        self.states.insert(round.host.clone(), state);
         let peer = match round.peer {
-            Peer::Silent => "the other host does not answer",
-            Peer::OtherPaths => "the other host names other paths, or in another order",
-            Peer::Agrees => "the other host agrees",
+            Peer::Silent => "does not answer",
+            Peer::OtherPaths => "names other paths, or in another order",
+            Peer::Agrees => "agrees",
         };
-        let mut line = format!("{:7.1} s  {peer}", round.time);
+        let host = round.host.as_deref().map_or_else(|| "the other host".to_owned(), |name| format!("host {name}"));
+        let mut line = format!("{:7.1} s  {host} {peer}", round.time);
         for (index, path) in round.paths.iter().enumerate() {
             let rtt = match path.rtt_ms {
                 Some(rtt) if path.up => format!("{rtt:.1} ms"),
@@ -158,13 +184,16 @@ mod tests {
     #[test]
     fn paths_are_read() {
         let ends = |device: Option<&str>| Ends {
+            host: None,
             local: [10, 0, 1, 1].into(),
             remote: [10, 1, 1, 1].into(),
             device: device.map(str::to_owned),
         };
         assert_eq!(path("10.0.1.1,10.1.1.1"), Ok(ends(None)));
         assert_eq!(path("10.0.1.1, 10.1.1.1,eth0"), Ok(ends(Some("eth0"))));
-        for wrong in ["", "10.0.1.1", "10.0.1.1,", "10.0.1.1,x", "10.0.1.1,10.1.1.1,eth0,eth1"] {
+        let named = Ends { host: Some("b".to_owned()), ..ends(Some("eth0")) };
+        assert_eq!(path("b=10.0.1.1,10.1.1.1,eth0"), Ok(named));
+        for wrong in ["", "=10.0.1.1,10.1.1.1", "10.0.1.1", "10.0.1.1,", "10.0.1.1,x", "10.0.1.1,10.1.1.1,eth0,eth1"] {
             assert!(path(wrong).unwrap_err().contains("accepted"), "{wrong}");
         }
     }

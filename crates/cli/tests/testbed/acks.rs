@@ -6,6 +6,7 @@ use super::{lacks, place, run, stderr};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Round trips of 10 and 100 ms. Buffers are the kernel's own: iperf3 stops when it has filled larger ones, long before
 /// the data has arrived.
@@ -137,4 +138,107 @@ fn other_paths_are_found_out() {
     try_out(&directory, "tun", &format!("{acks} & acks=$!\n{told}{SEND}kill $acks; wait $acks\n"));
     let server = counts(&directory.join("server.log"));
     assert_eq!((server("moved"), server("restored")), (0, 0));
+}
+
+/// Host A has two addresses and two links to a router, behind which are hosts B and C with one address each; all in a
+/// mount namespace, with which names of network namespaces go, and a PID namespace, with which all processes go.
+const THREE: &str = r#"mount -t tmpfs none /run && mkdir /run/netns
+for name in a b c r; do ip netns add $name; ip -n $name link set lo up; done
+link() { ip -n $1 link add $2 type veth peer name $4 netns r; ip -n $1 address add $3/24 dev $2
+    ip -n r address add ${3%.*}.254/24 dev $4; ip -n $1 link set $2 up; ip -n r link set $4 up; }
+link a a1 10.0.1.1 r1
+link a a2 10.0.2.1 r2
+link b b1 10.1.1.1 r3
+link c c1 10.2.1.1 r4
+ip netns exec r sysctl -qw net.ipv4.ip_forward=1
+ip -n a route add default via 10.0.1.254
+ip -n a route add default via 10.0.2.254 table 2
+ip -n a rule add from 10.0.2.1 table 2
+ip -n b route add default via 10.1.1.254
+ip -n c route add default via 10.2.1.254
+ip -n a mptcp endpoint add 10.0.2.1 dev a2 subflow
+for name in a b c; do ip netns exec $name sysctl -qw net.mptcp.enabled=1; done
+# For a shell of its own.
+on() { name=$1; shift; exec ip netns exec $name "$@"; }
+"#;
+
+/// Sends 8 MiB to each client in two seconds and more, so that the hosts agree on its subflows meanwhile.
+const SENDER: &str = r#"
+import socket, sys, time
+listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+listener.bind((sys.argv[1], 5232))
+listener.listen()
+while True:
+    connection, _ = listener.accept()
+    for _ in range(128):
+        connection.sendall(bytes(1 << 16))
+        time.sleep(0.02)
+    connection.close()
+"#;
+
+/// Takes it from both at a time.
+const TAKER: &str = r#"
+import select, socket
+clients = []
+for address in ("10.1.1.1", "10.2.1.1"):
+    client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+    client.connect((address, 5232))
+    clients.append(client)
+total, left = 0, list(clients)
+while left:
+    for client in select.select(left, [], [])[0]:
+        part = client.recv(1 << 14)
+        total += len(part)
+        if not part: left.remove(client)
+print(total)
+"#;
+
+/// A host receives from two others over the same two devices. Its ACKs to both take the second path, and both put them
+/// back.
+#[test]
+fn one_command_serves_several_other_hosts() {
+    let Some(directory) = place_of("acks-three") else { return };
+    if lacks("unshare") || lacks("python3") || lacks("ip") {
+        eprintln!("SKIPPED: acks-three: it takes unshare, python3 and ip");
+        return;
+    }
+    fs::write(directory.join("sender.py"), SENDER).unwrap();
+    fs::write(directory.join("taker.py"), TAKER).unwrap();
+    let anabranch = env!("CARGO_BIN_EXE_anabranch");
+    let ends = "--path 10.1.1.1,10.0.1.1 --path 10.1.1.1,10.0.2.1";
+    let acks = format!("{anabranch} kernel acks --json");
+    let script = format!(
+        "{THREE}
+on b python3 sender.py 10.1.1.1 &
+on c python3 sender.py 10.2.1.1 &
+on b {acks} {ends} > b.log 2> b.err &
+on c {acks} {} > c.log 2> c.err &
+on a {acks} --path b=10.0.1.1,10.1.1.1 --path b=10.0.2.1,10.1.1.1 --path c=10.0.1.1,10.2.1.1 \
+         --path c=10.0.2.1,10.2.1.1 --policy fixed:path=10.0.2.1 > a.log 2> a.err & acks=$!
+agreed() {{ tail -n 4 a.log | grep \"host\\\":\\\"$1\" | grep -q 'agrees.*acks-on\":2.*acks-on\":2'; }}
+tries=0
+until agreed b && agreed c; do tries=$((tries + 1)); test $tries -lt 100; sleep 0.1; done
+(on a python3 taker.py)
+kill $acks
+wait $acks\n",
+        ends.replace("10.1.1.1", "10.2.1.1")
+    );
+    let mut command = Command::new("unshare");
+    let spaces = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    command.args(spaces).args(["sh", "-ec", &script]).stdin(Stdio::null()).current_dir(&directory);
+    let output = command.output().unwrap();
+    let said = ["a.err", "b.err", "c.err", "a.log"].map(|file| fs::read_to_string(directory.join(file)));
+    assert!(output.status.success(), "{}{said:?}", stderr(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{}\n", 16 << 20));
+    let log = fs::read_to_string(directory.join("a.log")).unwrap();
+    super::common::schema::Schema::of("kernel-acks").check_lines(&log, "kernel acks --json");
+    for host in ["b", "c"] {
+        let mut rounds = log.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let round = rounds.find(|round| round["host"] == host).unwrap();
+        let count = |name: &str| round["counts"][name].as_u64().unwrap();
+        let restored = counts(&directory.join(format!("{host}.log")))("restored");
+        println!("{host}: moved {}, kept {}, restored there {restored}", count("moved"), count("kept"));
+        // What moved in the last round was not counted there yet.
+        assert!(count("moved") > 100 && restored > 100 && count("refused") == 0, "{round:#}, {restored}");
+    }
 }

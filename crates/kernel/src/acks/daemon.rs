@@ -1,85 +1,22 @@
-//! Rounds of probes, the choice of a path, and the word of the other host.
+//! The other hosts side by side: sockets that they share, and rounds of probes.
 
-use super::maps::{Counts, FlowPorts, KnownFlow, Maps};
+use super::host::{Common, Host, Round, probing};
 use super::message::{self, Kind, Message};
-use super::path::{Path, PathRound, is_same};
-use super::programs::{Attached, Programs, not_attached};
 use super::{AcksError, PATHS, PathSpec, Setup};
 use crate::sys::monotonic;
-use anabranch_policy::ack_path::{AckPath, Probing};
-use anabranch_units::{Duration, Instant, SubflowId};
+use anabranch_units::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use schemars::JsonSchema;
-use serde::Serialize;
-use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, UdpSocket};
-
-/// Knowledge of the other host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Peer {
-    /// It does not answer: no ACK moves.
-    Silent,
-    /// It names other paths, or in another order: no ACK moves.
-    OtherPaths,
-    /// It restores the ACKs of the subflows that it knows.
-    Agrees,
-}
-
-/// State after a round of probes.
-#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Round {
-    /// Time since the beginning \[s\].
-    pub time: f64,
-    /// Knowledge of the other host.
-    pub peer: Peer,
-    /// The paths, in their order.
-    pub paths: Vec<PathRound>,
-    /// Subflows that are known here.
-    pub subflows: usize,
-    /// Subflows whose ACKs the other host restores.
-    pub agreed: usize,
-    /// Packets since the beginning.
-    pub counts: Counts,
-}
 
 /// Programs at the devices of the paths, and what they are told. Dropping it takes them away.
 pub struct Acks {
     sockets: Sockets,
-    paths: Vec<Path>,
-    policy: Box<dyn AckPath>,
-    probing: Probing,
-    caution: bool,
-    digest: u64,
-    maps: Maps,
-    programs: Programs,
-    attached: BTreeMap<u32, Attached>,
-    /// Path of the ACKs of each path's subflows.
-    choices: Vec<usize>,
-    peer: Peer,
-    /// Rounds since the other host was heard.
-    silent: u32,
-    /// Number of subflows that are known here.
-    subflows: usize,
-    /// Subflows that the other host restores, each with the end of its word.
-    agreed: BTreeMap<FlowPorts, Instant>,
+    hosts: Vec<Host>,
+    /// Time from one round to the next.
+    interval: Duration,
     beginning: Duration,
 }
-
-/// Rounds for which a choice and the word of the other host hold (3τ).
-const HOLDS: u32 = 3;
-
-/// Rounds without a word after which the other host counts as silent.
-const SILENT: u32 = 3;
-
-/// Bounds of the other host's interval \[ms\], whatever it says.
-const INTERVALS: std::ops::RangeInclusive<u32> = 10..=60_000;
-
-/// The longest wait for ACKs that are still under way when this ends.
-const LAST: Duration = Duration::from_secs(1);
 
 impl Acks {
     /// Loads the programs and attaches them to the devices. No ACK moves before [`run`](Self::run).
@@ -87,62 +24,29 @@ impl Acks {
     /// # Errors
     /// If paths, devices, sockets or the kernel are not fit for it; nothing stays behind.
     pub fn start(setup: Setup) -> Result<Self, AcksError> {
-        check(&setup.paths)?;
-        let digest = digest(&setup.paths);
-        let sockets = Sockets::open(&setup.paths, setup.port)?;
-        let open = |(index, spec): (usize, PathSpec)| {
-            let socket = sockets.of(spec.local);
-            Path::open(index + 1, spec, setup.port, socket)
-        };
-        let paths = setup.paths.into_iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
-        let maps = Maps::create().map_err(|error| failed_to("make the maps of the programs", error))?;
-        let programs = Programs::load(&maps)?;
-        // A policy without probes needs them all the same: they tell whether the other host is there.
-        let default = Probing { interval: Duration::from_millis(200), probes: 3, judged_late: false };
-        let probing = setup.policy.probing().unwrap_or(default);
-        let choices = (0..paths.len()).collect();
-        let mut acks = Acks {
-            sockets,
-            paths,
-            policy: setup.policy,
-            probing,
-            caution: setup.caution,
-            digest,
-            maps,
-            programs,
-            attached: BTreeMap::new(),
-            choices,
-            peer: Peer::Silent,
-            silent: 0,
-            subflows: 0,
-            agreed: BTreeMap::new(),
-            beginning: monotonic(),
-        };
-        acks.attach()?;
-        Ok(acks)
-    }
-
-    /// Enters the paths, and has the programs at the devices of all of them.
-    fn attach(&mut self) -> Result<(), AcksError> {
-        let numbers: Vec<u32> = self.paths.iter().filter_map(|path| path.device).map(|device| device.number).collect();
-        self.attached.retain(|number, _| numbers.contains(number));
-        for (index, path) in self.paths.iter().enumerate() {
-            let entry = path.entry();
-            self.maps.set_path(index, entry.as_ref()).map_err(|error| failed_to("enter a path", error))?;
-            if let Some(entry) = entry
-                && !self.attached.contains_key(&entry.device)
-            {
-                let attached =
-                    self.programs.attach(entry.device).map_err(|error| not_attached(&path.spec.device, error))?;
-                self.attached.insert(entry.device, attached);
+        for host in &setup.hosts {
+            if !(2..=PATHS).contains(&host.paths.len()) {
+                return Err(AcksError::Count { host: host.name.clone(), count: host.paths.len() });
             }
         }
-        Ok(())
+        let all: Vec<PathSpec> = setup.hosts.iter().flat_map(|host| &host.paths).cloned().collect();
+        check(&all)?;
+        let sockets = Sockets::open(&all, setup.port)?;
+        let beginning = monotonic();
+        let common = Common { sockets: &sockets, port: setup.port, caution: setup.caution, beginning };
+        let interval = setup.hosts.iter().map(|host| probing(&*host.policy).interval).min().unwrap_or_default();
+        let (mut first, mut hosts) = (1, Vec::new());
+        for host in setup.hosts {
+            let count = host.paths.len();
+            hosts.push(Host::start(host, first, &common)?);
+            first += count;
+        }
+        Ok(Acks { sockets, hosts, interval, beginning })
     }
 
-    /// Probes, chooses and tells the other host, until `is_over`, which is asked every 50 ms. `report` hears of each
-    /// round, and ends it with false. Then the other host is told that this one leaves, and ACKs that are under way are
-    /// still put back.
+    /// Probes, chooses and tells the other hosts, until `is_over`, which is asked every 50 ms. `report` hears of each
+    /// round of each host, and ends it with false. Then the other hosts are told that this one leaves, and ACKs that
+    /// are under way are still put back.
     ///
     /// # Errors
     /// If a system call fails; drop this then, and all ACKs are on their own paths.
@@ -153,45 +57,24 @@ impl Acks {
     ) -> Result<(), AcksError> {
         let mut over = is_over();
         while !over {
-            self.probe()?;
-            let end = self.now() + self.probing.interval;
+            for host in &mut self.hosts {
+                host.probe(&self.sockets)?;
+            }
+            let end = self.now() + self.interval;
             while self.now() < end && !over {
                 self.listen(end)?;
                 over = is_over();
             }
-            self.judge()?;
-            over |= !report(&self.report()?);
+            for host in &mut self.hosts {
+                host.judge()?;
+                over |= !report(&host.report()?);
+            }
         }
-        self.leave()
-    }
-
-    fn probe(&mut self) -> Result<(), AcksError> {
-        // Devices come and go; without its device a path is down.
-        let mut changed = false;
-        for path in &mut self.paths {
-            changed |= path.device_changed(self.sockets.of(path.spec.local));
+        let mut wait = Duration::ZERO;
+        for host in &mut self.hosts {
+            wait = wait.max(host.leave(&self.sockets)?);
         }
-        if changed {
-            self.attach()?;
-        }
-        let flows = self.maps.flows(monotonic()).map_err(|error| failed_to("list subflows", error))?;
-        self.subflows = flows.len();
-        let parts: Vec<&[KnownFlow]> = flows.chunks(message::FLOWS).collect();
-        let count = parts.len().max(self.probing.probes as usize);
-        for part in 0..count {
-            let flows = parts.get(part).map_or_else(Vec::new, |part| part.to_vec());
-            let own = Message { flows, ..self.own(Kind::Probe) };
-            self.send(&own)?;
-        }
-        Ok(())
-    }
-
-    /// Sends a message on every path.
-    fn send(&mut self, own: &Message) -> Result<(), AcksError> {
-        let now = self.now();
-        for path in &mut self.paths {
-            path.send(self.sockets.of(path.spec.local), now, nonce()?, own);
-        }
+        std::thread::sleep(std::time::Duration::from_nanos(wait.as_nanos()));
         Ok(())
     }
 
@@ -205,110 +88,23 @@ impl Acks {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(failed_to("wait for probes", error.into())),
         }
-        let own = self.own(Kind::Reply);
         let mut heard = Vec::new();
         for (local, socket) in &self.sockets.0 {
             let mut bytes = [0; message::LONGEST + 1];
             while let Ok((length, from)) = socket.recv_from(&mut bytes) {
                 let Some(message) = Message::decode(&bytes[..length]) else { continue };
-                let ends = |path: &Path| (path.spec.local, path.spec.remote) == (*local, from.ip());
-                let Some(index) = self.paths.iter().position(ends) else { continue };
-                let now = since(self.beginning);
-                if self.paths[index].take(socket, now, &message, &own) {
-                    heard.push(message);
+                let ends = |host: &Host| {
+                    host.paths.iter().position(|path| (path.spec.local, path.spec.remote) == (*local, from.ip()))
+                };
+                let found = self.hosts.iter().enumerate().find_map(|(host, it)| Some((host, ends(it)?)));
+                let Some((host, path)) = found else { continue };
+                let own = self.hosts[host].own(Kind::Reply);
+                if self.hosts[host].paths[path].take(socket, since(self.beginning), &message, &own) {
+                    heard.push((host, message));
                 }
             }
         }
-        heard.iter().try_for_each(|message| self.hear(message))
-    }
-
-    /// Takes in what the other host says.
-    fn hear(&mut self, message: &Message) -> Result<(), AcksError> {
-        self.silent = 0;
-        self.peer = if message.digest == self.digest { Peer::Agrees } else { Peer::OtherPaths };
-        if message.kind == Kind::Farewell || self.peer != Peer::Agrees {
-            self.peer = if message.kind == Kind::Farewell { Peer::Silent } else { self.peer };
-            return self.disagree();
-        }
-        let interval = message.interval.clamp(*INTERVALS.start(), *INTERVALS.end());
-        let holds = Duration::from_millis(u64::from(interval * HOLDS));
-        for theirs in &message.flows {
-            let ports = FlowPorts { local: theirs.ports.remote, remote: theirs.ports.local, ipv6: theirs.ports.ipv6 };
-            let ours = self.maps.flow(ports).map_err(|error| failed_to("look for a subflow", error))?;
-            if ours.is_some_and(|ours| is_same(&ours, theirs)) {
-                self.maps.agree(ports, monotonic() + holds).map_err(|error| failed_to("note an agreement", error))?;
-                self.agreed.insert(ports, self.now() + holds);
-            }
-        }
-        Ok(())
-    }
-
-    fn disagree(&mut self) -> Result<(), AcksError> {
-        self.agreed.clear();
-        self.maps.disagree().map_err(|error| failed_to("take agreements back", error))
-    }
-
-    /// Ends a round: the policy hears of it, and says where ACKs travel from now on.
-    fn judge(&mut self) -> Result<(), AcksError> {
-        self.silent += 1;
-        if self.silent > SILENT {
-            self.peer = Peer::Silent;
-        }
-        let (now, interval) = (self.now(), self.probing.interval);
-        self.agreed.retain(|_, until| *until > now);
-        let round: Vec<_> =
-            self.paths.iter_mut().enumerate().map(|(index, path)| path.judge(index, now, interval)).collect();
-        self.policy.observe(now, &round);
-        let up = self.paths.iter().enumerate().filter(|(_, path)| path.up && path.device.is_some());
-        let routes: Vec<_> = up.map(|(index, path)| path.route(index)).collect();
-        let holds = Duration::from_nanos(interval.as_nanos() * u64::from(HOLDS));
-        for own in 0..self.paths.len() {
-            let chosen = self.policy.path(now, SubflowId(own as u16), &routes).0 as usize;
-            let is_up = routes.iter().any(|route| route.id.0 as usize == chosen);
-            let chosen = if is_up && self.peer == Peer::Agrees { chosen } else { own };
-            self.choices[own] = chosen;
-            self.maps
-                .choose(own, chosen, monotonic() + holds, self.caution)
-                .map_err(|error| failed_to("choose a path", error))?;
-        }
-        Ok(())
-    }
-
-    /// Keeps ACKs at home, tells the other host, and puts those back that are still under way.
-    fn leave(&mut self) -> Result<(), AcksError> {
-        for own in 0..self.paths.len() {
-            let chosen = self.maps.choose(own, own, Duration::ZERO, self.caution);
-            chosen.map_err(|error| failed_to("choose a path", error))?;
-        }
-        self.disagree()?;
-        self.send(&self.own(Kind::Farewell))?;
-        let slowest = self.paths.iter().filter_map(|path| path.rtt).max().unwrap_or_default();
-        let wait = Duration::from_nanos(2 * slowest.as_nanos()).min(LAST);
-        std::thread::sleep(std::time::Duration::from_nanos(wait.as_nanos()));
-        Ok(())
-    }
-
-    fn report(&self) -> Result<Round, AcksError> {
-        let path = |(index, path): (usize, &Path)| PathRound {
-            local: path.spec.local,
-            remote: path.spec.remote,
-            rtt_ms: path.rtt.map(|rtt| rtt.as_millis_f64()),
-            up: path.up,
-            acks_on: self.choices[index] + 1,
-        };
-        Ok(Round {
-            time: self.now().as_secs_f64(),
-            peer: self.peer,
-            paths: self.paths.iter().enumerate().map(path).collect(),
-            subflows: self.subflows,
-            agreed: self.agreed.len(),
-            counts: self.maps.counts().map_err(|error| failed_to("read the counters", error))?,
-        })
-    }
-
-    fn own(&self, kind: Kind) -> Message {
-        let interval = self.probing.interval.as_millis() as u32;
-        Message { kind, interval, nonce: 0, echo: 0, digest: self.digest, flows: Vec::new() }
+        heard.iter().try_for_each(|(host, message)| self.hosts[*host].hear(message))
     }
 
     fn now(&self) -> Instant {
@@ -317,7 +113,7 @@ impl Acks {
 }
 
 /// A socket at each address of ours.
-struct Sockets(Vec<(IpAddr, UdpSocket)>);
+pub(super) struct Sockets(Vec<(IpAddr, UdpSocket)>);
 
 impl Sockets {
     fn open(paths: &[PathSpec], port: u16) -> Result<Self, AcksError> {
@@ -333,28 +129,26 @@ impl Sockets {
         Ok(Sockets(sockets))
     }
 
-    fn of(&self, local: IpAddr) -> &UdpSocket {
+    pub(super) fn of(&self, local: IpAddr) -> &UdpSocket {
         let own = self.0.iter().find(|(address, _)| *address == local);
         &own.expect("each path has a socket").1
     }
 }
 
-fn since(beginning: Duration) -> Instant {
+pub(super) fn since(beginning: Duration) -> Instant {
     Instant::from_nanos(monotonic().saturating_sub(beginning).as_nanos())
 }
 
-fn nonce() -> Result<u64, AcksError> {
+pub(super) fn nonce() -> Result<u64, AcksError> {
     getrandom::u64().map_err(|error| failed_to("draw a number", io::Error::other(error)))
 }
 
-fn failed_to(what: &'static str, error: io::Error) -> AcksError {
+pub(super) fn failed_to(what: &'static str, error: io::Error) -> AcksError {
     AcksError::Failed { what, error }
 }
 
+/// Checks the paths to all hosts together.
 fn check(paths: &[PathSpec]) -> Result<(), AcksError> {
-    if !(2..=PATHS).contains(&paths.len()) {
-        return Err(AcksError::Count(paths.len()));
-    }
     for (index, path) in paths.iter().enumerate() {
         let PathSpec { local, remote, .. } = path;
         if local.is_ipv4() != remote.is_ipv4() {
@@ -368,46 +162,37 @@ fn check(paths: &[PathSpec]) -> Result<(), AcksError> {
     Ok(())
 }
 
-/// The same for both ends of the same paths in the same order.
-fn digest(paths: &[PathSpec]) -> u64 {
-    let mut hash = Sha256::new();
-    for path in paths {
-        let (low, high) = (path.local.min(path.remote), path.local.max(path.remote));
-        for address in [low, high] {
-            match address {
-                IpAddr::V4(address) => hash.update(address.octets()),
-                IpAddr::V6(address) => hash.update(address.octets()),
-            }
-        }
-    }
-    hash.finalize().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::acks::HostSetup;
+    use anabranch_policy::registry::ACK_PATHS;
 
     fn spec(local: &str, remote: &str) -> PathSpec {
         PathSpec { local: local.parse().unwrap(), remote: remote.parse().unwrap(), device: "lo".into() }
     }
 
     #[test]
-    fn both_ends_of_the_same_paths_have_one_digest() {
-        let here = [spec("10.0.1.1", "10.1.1.1"), spec("fd00::1", "fd01::1")];
-        let there = [spec("10.1.1.1", "10.0.1.1"), spec("fd01::1", "fd00::1")];
-        assert_eq!(digest(&here), digest(&there));
-        let [a, b] = here.clone();
-        assert_ne!(digest(&here), digest(&[b, a]));
-    }
-
-    #[test]
     fn paths_are_checked() {
         let [a, b] = [spec("10.0.1.1", "10.1.1.1"), spec("10.0.2.1", "10.1.1.1")];
         assert!(check(&[a.clone(), b.clone()]).is_ok());
-        assert!(matches!(check(std::slice::from_ref(&a)), Err(AcksError::Count(1))));
-        assert!(matches!(check(&vec![a.clone(); 9]), Err(AcksError::Count(9))));
         assert!(matches!(check(&[a.clone(), b, a.clone()]), Err(AcksError::Twice(3, 1))));
         assert!(matches!(check(&[a, spec("10.0.1.1", "fd00::1")]), Err(AcksError::Families { number: 2, .. })));
+    }
+
+    /// Refused before the kernel is asked for anything.
+    #[test]
+    fn each_host_has_two_to_eight_paths() {
+        let host = |name: &str, count: usize| HostSetup {
+            name: Some(name.to_owned()),
+            paths: (0..count).map(|path| spec(&format!("10.0.{path}.1"), &format!("10.1.{path}.1"))).collect(),
+            policy: ACK_PATHS[0].build_default().policy,
+        };
+        for paths in [1, 9] {
+            let hosts = vec![host("a", 2), host("b", paths)];
+            let error = Acks::start(Setup { hosts, port: 1, caution: true }).err().unwrap();
+            assert_eq!(error.to_string(), format!("{paths} paths to b are given; 2 to 8 can be used"));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! ACKs on the shortest path, between two stock kernels.
+//! ACKs on the shortest path, between stock kernels.
 //!
 //! J. Cheng, J. Hwang, A. Tang. *Acceleration of Multipath TCP by Letting ACKs Take the Shortest Path.* IEEE Sarnoff
 //! Symposium 2019. Programs at the devices of the paths (`bpf/acks.bpf.c`, attached by TCX links) give a pure ACK of
@@ -14,12 +14,14 @@
 
 mod daemon;
 mod device;
+mod host;
 mod maps;
 mod message;
 mod path;
 mod programs;
 
-pub use daemon::{Acks, Peer, Round};
+pub use daemon::Acks;
+pub use host::{Peer, Round};
 pub use maps::Counts;
 pub use path::{PathRound, PathSpec};
 
@@ -28,30 +30,43 @@ use anabranch_policy::ack_path::AckPath;
 use std::io;
 use std::net::IpAddr;
 
-/// Maximum number of paths.
+/// Maximum number of paths to a host.
 pub const PATHS: usize = 8;
 
 /// UDP port of the probes, on both hosts.
 pub const PORT: u16 = 8684;
 
-/// Order of the two hosts.
+/// Other hosts, and what is to be done with them.
 pub struct Setup {
-    /// Paths to the other host, which names them in the same order.
-    pub paths: Vec<PathSpec>,
-    /// UDP port of the probes, on both hosts.
+    /// The other hosts.
+    pub hosts: Vec<HostSetup>,
+    /// UDP port of the probes, on all hosts.
     pub port: u16,
-    /// Chooses the path of ACKs; its subflows are the paths, by their number.
-    pub policy: Box<dyn AckPath>,
     /// Every sixteenth ACK keeps its path, and a detour that seems to lose ACKs is left.
     pub caution: bool,
+}
+
+/// One other host.
+pub struct HostSetup {
+    /// Name of it in reports.
+    pub name: Option<String>,
+    /// Paths to it, which it names in the same order.
+    pub paths: Vec<PathSpec>,
+    /// Chooses the path of ACKs; its subflows are the paths, by their number.
+    pub policy: Box<dyn AckPath>,
 }
 
 /// Reason for which ACKs cannot be moved. Nothing stays in the kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum AcksError {
     /// Fewer than two paths, or more than [`PATHS`].
-    #[error("{0} paths are given; 2 to {PATHS} can be used")]
-    Count(usize),
+    #[error("{count} paths{} are given; 2 to {PATHS} can be used", to(host))]
+    Count {
+        /// Name of the host, if it has one.
+        host: Option<String>,
+        /// Number of its paths.
+        count: usize,
+    },
     /// Two paths have the same addresses.
     #[error("path {0} has the addresses of path {1}")]
     Twice(usize, usize),
@@ -108,11 +123,19 @@ pub enum AcksError {
     },
 }
 
+/// Words for a host with a name.
+fn to(host: &Option<String>) -> String {
+    host.as_ref().map_or_else(String::new, |host| format!(" to {host}"))
+}
+
 impl AcksError {
     /// Returns a remedy, if there is one.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
-            AcksError::Count(_) => Some("name each path with --path LOCAL,REMOTE, in the same order on both hosts"),
+            AcksError::Count { .. } => Some(
+                "name each path with --path LOCAL,REMOTE, in the same order on both hosts; with several other hosts, \
+                 --path HOST=LOCAL,REMOTE",
+            ),
             AcksError::Twice(..) => Some("name each path once"),
             AcksError::Families { .. } => Some("the two addresses of a path are of one family"),
             AcksError::Device { .. } => Some("`ip address` lists the devices and their addresses"),
