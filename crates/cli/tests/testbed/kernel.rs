@@ -197,16 +197,16 @@ fn a_pin_of_a_scheduler_is_shown_and_taken_back() {
         eprintln!("SKIPPED: load-pins: it takes unshare, and a kernel without schedulers from BPF");
         return;
     }
+    // Others may have loaded something else.
     let output = with_own_pins(
-        "$ANABRANCH kernel status
-$ANABRANCH kernel load veno --pin
+        "$ANABRANCH kernel load veno --pin
 cd /sys/fs/bpf/anabranch
 mv ab_veno ab_round_robin
 ln -s default ab_round_robin_default_$(stat -L -c %i /proc/self/ns/net)
 ln -s default ab_round_robin_default_1
 cd /
-$ANABRANCH kernel status
-$ANABRANCH kernel status --json | tr -d '\\n ' | grep -o '\"loaded\".*'
+$ANABRANCH kernel status | grep 'veno\\|robin'
+$ANABRANCH kernel status --json | tr -d '\\n ' | grep -o '{\"kind\":\"scheduler\".*'
 $ANABRANCH kernel unload --scheduler round-robin
 ! test -e /sys/fs/bpf/anabranch
 cat /proc/sys/net/mptcp/scheduler\n",
@@ -215,13 +215,10 @@ cat /proc/sys/net/mptcp/scheduler\n",
     assert!(output.status.success(), "{text}{}", stderr(&output));
     let scheduler = fs::read_to_string("/proc/sys/net/mptcp/scheduler").unwrap();
     let expected = format!(
-        "nothing is loaded
-loaded ab_veno, pinned as /sys/fs/bpf/anabranch/ab_veno
+        "loaded ab_veno, pinned as /sys/fs/bpf/anabranch/ab_veno
 veno        ab_veno        held by a running command
 round-robin ab_round_robin scheduler, pinned as /sys/fs/bpf/anabranch/ab_round_robin, but not registered in this kernel
-\"loaded\":[{{\"kind\":\"congestion-control\",\"name\":\"veno\",\"kernel_name\":\"ab_veno\",\
-         \"registered\":true,\"pin\":null,\"default\":false}},\
-         {{\"kind\":\"scheduler\",\"name\":\"round-robin\",\"kernel_name\":\"ab_round_robin\",\
+{{\"kind\":\"scheduler\",\"name\":\"round-robin\",\"kernel_name\":\"ab_round_robin\",\
          \"registered\":false,\"pin\":\"/sys/fs/bpf/anabranch/ab_round_robin\",\"default\":false}}]}}
 unloaded ab_round_robin
 {scheduler}"
@@ -276,7 +273,7 @@ default=/proc/sys/net/ipv4/tcp_congestion_control
 former=$(cat $default)
 $ANABRANCH kernel load veno --pin --default
 cat $default
-$ANABRANCH kernel status
+$ANABRANCH kernel status | grep ab_veno
 # A socket of an ordinary user has it without asking, and may ask for it.
 python3 -c '
 import os, socket
