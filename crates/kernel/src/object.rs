@@ -118,7 +118,7 @@ impl Extra<'_> {
 mod tests {
     use super::*;
 
-    /// What the verifier says of a field that does not fit names the instruction; the message names the field.
+    /// Name of a field that does not fit, where the verifier names only the instruction.
     #[test]
     fn a_field_that_does_not_fit_is_named() {
         let object = Object::parse(crate::watch::OBJECT).expect("it is one of ours");
