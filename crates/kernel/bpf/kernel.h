@@ -6,26 +6,12 @@
 #ifndef AB_KERNEL_H
 #define AB_KERNEL_H
 
-#include "core.h"
+#include "net.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct list_head {
 	struct list_head *next;
-};
-struct ns_common {
-	u32 inum;
-};
-struct net {
-	struct ns_common ns;
-};
-typedef struct {
-	struct net *net;
-} possible_net_t;
-struct in6_addr {
-	union {
-		u32 u6_addr32[4];
-	} in6_u;
 };
 struct sock_common {
 	unsigned char skc_state;

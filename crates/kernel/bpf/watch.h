@@ -6,24 +6,10 @@
 #ifndef AB_WATCH_H
 #define AB_WATCH_H
 
-#include "core.h"
+#include "net.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct ns_common {
-	u32 inum;
-};
-struct net {
-	struct ns_common ns;
-};
-typedef struct {
-	struct net *net;
-} possible_net_t;
-struct in6_addr {
-	union {
-		u32 u6_addr32[4];
-	} in6_u;
-};
 struct sock_common {
 	u32 skc_daddr, skc_rcv_saddr;
 	u16 skc_dport, skc_num, skc_family;

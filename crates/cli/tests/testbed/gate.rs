@@ -79,6 +79,20 @@ fn place_of(test: &str, paths: &str, policy: &str) -> Option<PathBuf> {
     Some(directory)
 }
 
+/// Runs a script while gates are kept and the client sends.
+fn beside_a_transfer(directory: &Path, script: &str) {
+    let begin = "$steer --gate veno > steer.jsonl 2> steer.err & steering=$!
+started
+python3 client.py > longest & sender=$!
+";
+    let end = "touch over
+wait $sender
+kill $steering
+wait $steering
+";
+    run_in_client(directory, &format!("{ACKED}{begin}{script}{end}"));
+}
+
 /// Times and bytes of a file that `acked` wrote.
 fn samples(directory: &Path, name: &str) -> Vec<(f64, f64)> {
     let text = fs::read_to_string(directory.join(name)).unwrap();
@@ -95,8 +109,8 @@ fn rate(samples: &[(f64, f64)]) -> f64 {
     (last.1 - first.1) / (last.0 - first.0)
 }
 
-fn longest_wait(directory: &Path) -> f64 {
-    fs::read_to_string(directory.join("longest")).unwrap().trim().parse().unwrap()
+fn longest_wait(directory: &Path, name: &str) -> f64 {
+    fs::read_to_string(directory.join(name)).unwrap().trim().parse().unwrap()
 }
 
 /// 2.5 MB/s go over each path. A rule closes one; it opens when the command ends in order, and when it and the process
@@ -145,8 +159,7 @@ wait_for '! grep -qw ab_veno $available'\n"
         let begin = after[0];
         let opened = after.iter().find(|(_, bytes)| *bytes > begin.1 + 50_000.0).map(|(time, _)| time - begin.0);
         let last = rate(&after[after.len() - 10..]);
-        let longest: f64 =
-            fs::read_to_string(directory.join(format!("{name}-longest"))).unwrap().trim().parse().unwrap();
+        let longest = longest_wait(&directory, &format!("{name}-longest"));
         println!(
             "{name}: closed {far} and {near} B/s, opened after {opened:?} s, then {last} B/s, longest wait {longest} s"
         );
@@ -165,20 +178,14 @@ fn a_connection_whose_paths_are_all_to_be_closed_goes_on() {
     let policy = "[path.near]\ninterface = \"near\"\n[path.far]\naddress = \"10.77.2.2\"\n[[rule]]\nwhen = \
                   \"always\"\nthen = \"gate\"\n";
     let Some(directory) = place_of("gate-all", PATHS, policy) else { return };
-    let script = "$steer --gate veno > steer.jsonl 2> steer.err & steering=$!
-started
-python3 client.py > longest & sender=$!
-sleep 3
+    let script = "sleep 3
 for i in 1 2 3 4; do acked 10.77.2.2 far.acked; acked 10.77.1.2 near.acked; sleep 1; done
-touch over
-wait $sender
-kill $steering
-wait $steering\n";
-    run_in_client(&directory, &format!("{ACKED}{script}"));
+";
+    beside_a_transfer(&directory, script);
     let [far, near] = ["far.acked", "near.acked"].map(|name| rate(&samples(&directory, name)));
-    println!("far {far}, near {near} B/s, longest wait {} s", longest_wait(&directory));
+    println!("far {far}, near {near} B/s, longest wait {} s", longest_wait(&directory, "longest"));
     assert!(far > 5e5 && near > 5e5, "far {far}, near {near} B/s");
-    assert!(longest_wait(&directory) < 1.5, "{} s", longest_wait(&directory));
+    assert!(longest_wait(&directory, "longest") < 1.5, "{} s", longest_wait(&directory, "longest"));
 }
 
 /// A program that takes another congestion control while a path of it is closed is rid of the gate.
@@ -186,19 +193,13 @@ wait $steering\n";
 fn a_closed_path_opens_when_its_socket_takes_another_congestion_control() {
     let Some(_turn) = turn("gate-switch", &LOADING) else { return };
     let Some(directory) = place_of("gate-switch", PATHS, ALWAYS) else { return };
-    let script = "$steer --gate veno > steer.jsonl 2> steer.err & steering=$!
-started
-python3 client.py > longest & sender=$!
-sleep 3
+    let script = "sleep 3
 for i in 1 2 3; do acked 10.77.2.2 closed.acked; sleep 1; done
 touch switch
 sleep 2
 for i in 1 2 3; do acked 10.77.2.2 open.acked; sleep 1; done
-touch over
-wait $sender
-kill $steering
-wait $steering\n";
-    run_in_client(&directory, &format!("{ACKED}{script}"));
+";
+    beside_a_transfer(&directory, script);
     let [closed, open] = ["closed.acked", "open.acked"].map(|name| rate(&samples(&directory, name)));
     println!("closed {closed}, with Reno {open} B/s");
     assert!(closed < 1e4 && open > 1e6, "closed {closed}, with Reno {open} B/s");
@@ -209,27 +210,21 @@ wait $steering\n";
 fn a_closed_path_opens_when_it_is_the_last() {
     let Some(_turn) = turn("gate-last", &LOADING) else { return };
     let Some(directory) = place_of("gate-last", PATHS, ALWAYS) else { return };
-    let script = "$steer --gate veno > steer.jsonl 2> steer.err & steering=$!
-started
-python3 client.py > longest & sender=$!
-sleep 3
+    let script = "sleep 3
 for i in 1 2 3; do acked 10.77.2.2 closed.acked; sleep 1; done
 ss -K src 10.77.1.2 dst 10.77.0.1 > killed.txt
 sleep 3
 for i in 1 2 3; do acked 10.77.2.2 open.acked; sleep 1; done
-touch over
-wait $sender
-kill $steering
-wait $steering\n";
-    run_in_client(&directory, &format!("{ACKED}{script}"));
+";
+    beside_a_transfer(&directory, script);
     if !fs::read_to_string(directory.join("killed.txt")).unwrap().contains("10.77.1.2") {
         eprintln!("SKIPPED: gate-last: this kernel ends no subflows for others (CONFIG_INET_DIAG_DESTROY)");
         return;
     }
     let [closed, open] = ["closed.acked", "open.acked"].map(|name| rate(&samples(&directory, name)));
-    println!("closed {closed}, alone {open} B/s, longest wait {} s", longest_wait(&directory));
+    println!("closed {closed}, alone {open} B/s, longest wait {} s", longest_wait(&directory, "longest"));
     assert!(closed < 1e4 && open > 1e6, "closed {closed}, alone {open} B/s");
-    assert!(longest_wait(&directory) < 3.0, "{} s", longest_wait(&directory));
+    assert!(longest_wait(&directory, "longest") < 3.0, "{} s", longest_wait(&directory, "longest"));
 }
 
 /// The open path turns into a black hole for six seconds: the closed one carries the data as long as the other repairs
@@ -240,15 +235,9 @@ fn a_closed_path_takes_over_while_the_open_one_is_a_black_hole() {
     let hole = "[[change]]\nat = \"8s\"\npath = \"near\"\nstate = \"blackhole\"\n[[change]]\nat = \"14s\"\npath = \
                 \"near\"\nstate = \"restore\"\n";
     let Some(directory) = place_of("gate-hole", &format!("{PATHS}{hole}"), ALWAYS) else { return };
-    let script = "$steer --gate veno > steer.jsonl 2> steer.err & steering=$!
-started
-python3 client.py > longest & sender=$!
-for i in $(seq 1 110); do acked 10.77.2.2 far.acked; acked 10.77.1.2 near.acked; sleep 0.2; done
-touch over
-wait $sender
-kill $steering
-wait $steering\n";
-    run_in_client(&directory, &format!("{ACKED}{script}"));
+    let script = "for i in $(seq 1 110); do acked 10.77.2.2 far.acked; acked 10.77.1.2 near.acked; sleep 0.2; done
+";
+    beside_a_transfer(&directory, script);
     let (far, near) = (samples(&directory, "far.acked"), samples(&directory, "near.acked"));
     // The hole is where nothing arrived on the near path for longest.
     let mut moved = near.windows(2).filter(|pair| pair[1].1 > pair[0].1).map(|pair| pair[1].0);
@@ -266,8 +255,8 @@ wait $steering\n";
     let (before, during, after) =
         (rate(&between(from - 3.0, from)), rate(&between(from + 2.5, until)), rate(&between(until + 4.0, last)));
     println!("hole of {} s; far before {before}, during {during}, after {after} B/s", until - from);
-    println!("longest wait {} s", longest_wait(&directory));
+    println!("longest wait {} s", longest_wait(&directory, "longest"));
     assert!(until - from > 4.0, "{from} to {until}");
     assert!(before < 1e4 && during > 5e5 && after < 1e5, "far: before {before}, during {during}, after {after} B/s");
-    assert!(longest_wait(&directory) < 4.0, "{} s", longest_wait(&directory));
+    assert!(longest_wait(&directory, "longest") < 4.0, "{} s", longest_wait(&directory, "longest"));
 }

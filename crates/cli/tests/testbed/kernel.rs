@@ -156,6 +156,17 @@ fn with_own_pins(script: &str) -> Output {
     command.output().unwrap()
 }
 
+/// Runs a script in a network namespace of its own, and with mounts of its own, until its first failure; what it
+/// printed, and what it complained of.
+fn alone(script: &str, directory: &Path) -> (String, String) {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "sh", "-ec", script]).env("ANABRANCH", ANABRANCH).stdin(Stdio::null());
+    let output = command.current_dir(directory).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", stderr(&output));
+    (text, stderr(&output))
+}
+
 const PIN: &str = "$ANABRANCH kernel load veno --pin
 grep -qw ab_veno /proc/sys/net/ipv4/tcp_available_congestion_control
 $ANABRANCH kernel status | grep ab_veno
@@ -246,138 +257,7 @@ $ANABRANCH kernel unload --scheduler ecf
 test $(cat $default) = $former
 ! grep -w ab_ecf /proc/sys/net/mptcp/available_schedulers
 ! test -e /sys/fs/bpf/anabranch\n";
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--net", "sh", "-ec", script]).env("ANABRANCH", ANABRANCH).stdin(Stdio::null());
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{text}{}", stderr(&output));
-    let expected = "loaded ab_ecf, default of this network namespace, pinned as /sys/fs/bpf/anabranch/ab_ecf
-ab_ecf
-ecf      ab_ecf      scheduler, pinned as /sys/fs/bpf/anabranch/ab_ecf, default of this network namespace
-unloaded ab_ecf\n";
-    assert_eq!(text, expected);
-    assert!(stderr(&output).contains("registered with the kernel already"), "{}", stderr(&output));
-}
-
-/// In a network namespace of the test's own, where ordinary congestion controls that are not for everyone are refused.
-#[test]
-fn a_default_carries_new_connections_and_unload_puts_the_former_back() {
-    let Some(_turn) = turn("load-default", &LOADING) else { return };
-    if lacks("unshare") || lacks("python3") {
-        eprintln!("SKIPPED: load-default: it takes unshare and python3");
-        return;
-    }
-    let script = "mount -t bpf bpf /sys/fs/bpf || exit 99
-ip link set lo up
-default=/proc/sys/net/ipv4/tcp_congestion_control
-former=$(cat $default)
-$ANABRANCH kernel load veno --pin --default
-cat $default
-$ANABRANCH kernel status | grep ab_veno
-# A socket of an ordinary user has it without asking, and may ask for it.
-python3 -c '
-import os, socket
-listener = socket.create_server((\"127.0.0.1\", 0))
-client = socket.create_connection(listener.getsockname())
-os.setuid(65534)
-print(client.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(bytes(1)).decode())
-client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b\"reno\")
-client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b\"ab_veno\")
-'
-$ANABRANCH kernel unload veno
-test $(cat $default) = $former
-! test -e /sys/fs/bpf/anabranch\n";
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--net", "sh", "-ec", script]).env("ANABRANCH", ANABRANCH).stdin(Stdio::null());
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{text}{}", stderr(&output));
-    let expected = "loaded ab_veno, default of this network namespace, pinned as /sys/fs/bpf/anabranch/ab_veno
-ab_veno
-veno     ab_veno     pinned as /sys/fs/bpf/anabranch/ab_veno, default of this network namespace
-ab_veno
-unloaded ab_veno\n";
-    assert_eq!(text, expected);
-    until("ab_veno is gone", || !registered("ab_veno"));
-}
-
-/// Two defaults, one after the other, of which the first is unloaded first.
-#[test]
-fn a_default_whose_former_one_is_gone_gives_way_to_reno() {
-    let Some(_turn) = turn("load-defaults", &LOADING) else { return };
-    if lacks("unshare") {
-        eprintln!("SKIPPED: load-defaults: it takes unshare");
-        return;
-    }
-    let script = "mount -t bpf bpf /sys/fs/bpf || exit 99
-default=/proc/sys/net/ipv4/tcp_congestion_control
-for name in veno mveno-r; do $ANABRANCH kernel load $name --pin --default > /dev/null; done
-$ANABRANCH kernel unload veno
-cat $default
-tries=0
-while $ANABRANCH kernel status | grep -q ab_veno; do tries=$((tries + 1)); test $tries -lt 100; sleep 0.1; done
-$ANABRANCH kernel unload mveno-r
-cat $default
-! test -e /sys/fs/bpf/anabranch\n";
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--net", "sh", "-ec", script]).env("ANABRANCH", ANABRANCH).stdin(Stdio::null());
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{text}{}", stderr(&output));
-    assert_eq!(text, "unloaded ab_veno\nab_mveno_r\nunloaded ab_mveno_r\nreno\n");
-    until("ab_mveno_r is gone", || !registered("ab_mveno_r"));
-}
-
-/// In a cgroup2 and a network namespace of the test's own: MPTCP and TCP of the group have it, also those accepted;
-/// sockets outside do not.
-#[test]
-fn connections_of_a_control_group_have_it_until_unload() {
-    let Some(_turn) = turn("load-cgroup", &LOADING) else { return };
-    if lacks("unshare") || lacks("python3") {
-        eprintln!("SKIPPED: load-cgroup: it takes unshare and python3");
-        return;
-    }
-    let script = r#"mount -t bpf bpf /sys/fs/bpf || exit 99
-ip link set lo up
-mkdir -p groups
-mount -t cgroup2 none groups || exit 97
-group=$PWD/groups/anabranch-test-$$
-mkdir $group $group/inner
-trap 'echo $$ > groups/cgroup.procs; rmdir $group/inner $group' EXIT
-echo $$ > groups/cgroup.procs
-$ANABRANCH kernel load veno --pin --cgroup $group | sed "s/-test-.*,/,/; s/for .*groups/for groups/"
-ask() { python3 -c '
-import socket
-name = lambda it: it.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(bytes(1)).decode()
-for protocol in (6, 262):
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
-    listener.bind(("127.0.0.1", 0))
-    listener.listen()
-    client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
-    client.connect(listener.getsockname())
-    server, _ = listener.accept()
-    client.sendall(b"x")
-    assert server.recv(9) == b"x"
-    port = client.getsockname()[1]
-    import subprocess
-    told = subprocess.run(["ss", "-tinH"], capture_output=True, text=True).stdout
-    print(protocol, sum(" ab_veno " in line for line in told.splitlines()))
-    client.close()
-    server.close()
-'; }
-ask
-echo $$ > $group/inner/cgroup.procs
-ask
-$ANABRANCH kernel unload veno
-ask
-! test -e /sys/fs/bpf/anabranch
-if $ANABRANCH kernel load veno --cgroup /proc 2>&1; then exit 98; fi
-"#;
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--net", "sh", "-ec", script]).env("ANABRANCH", ANABRANCH).stdin(Stdio::null());
-    let output = command.current_dir(super::common::directory("load-cgroup")).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{text}{}", stderr(&output));
+    let (text, _) = alone(script, &super::common::directory("load-cgroup"));
     let expected = "loaded ab_veno for groups/anabranch, pinned as /sys/fs/bpf/anabranch/ab_veno
 6 0
 262 0
