@@ -110,6 +110,21 @@ fn acks_take_the_short_path() {
     }
 }
 
+/// The other host repeats what fills a gap because it has heard our ACKs: only every sixteenth stays at home.
+#[test]
+fn repaired_losses_send_no_acks_home() {
+    let Some(directory) = place_of("acks-lossy") else { return };
+    let lossy = PATHS.replace("\"5ms\"", "\"5ms\"\nloss = \"2%\"").replace("\"50ms\"", "\"50ms\"\nloss = \"5%\"");
+    fs::write(directory.join("paths.toml"), format!("{lossy}[host]\ncongestion = \"reno\"\n")).unwrap();
+    let acks = command(CLIENT, "client.log");
+    try_out(&directory, "tun", &format!("{acks} & acks=$!\n{AGREED}{SEND}kill $acks; wait $acks\n"));
+    let server = counts(&directory.join("server.log"));
+    let (moved, kept) = (server("moved"), server("kept"));
+    println!("{moved} moved, {kept} kept");
+    // 8 to 16 for 100 that moved. Where any repeated data counts as a sign of lost ACKs, 40 to 130.
+    assert!(moved > 150 && kept * 4 < moved, "{moved} moved, {kept} kept");
+}
+
 /// The kernel takes the programs of the process that died, and the other host hears it from a RST.
 #[test]
 fn acks_come_home_when_the_other_host_dies() {
