@@ -16,8 +16,11 @@
 //!
 //! - Data moves by page fragments of 32,728 bytes, and only then is it asked whether burst and buffer admit more. So a
 //!   queue may exceed its buffer by a burst.
-//! - A subflow's send buffer holds `2 · max(10, cwnd)` segments of `segment_memory` each, at least what it ever did and
-//!   at most 4 MiB (`tcp_wmem`).
+//! - A subflow's send buffer holds `sndbuf_expand · max(10, cwnd)` segments of `segment_memory` each, at least what it
+//!   ever did and at most 4 MiB (`tcp_wmem`).
+//! - A subflow with at least `subflow_lowat` bytes that wait unsent is full too; or with what its window exceeds a
+//!   burst by, and until its first loss with a burst or a window, if that is more. Linux sets no such limit on
+//!   subflows, but congestion control may: those of `anabranch kernel` set it to one segment, and `sndbuf_expand` to 8.
 //! - The connection's buffer is the sum of those and 4 KiB. It holds what the peer has not acknowledged at the data
 //!   level, in queues or not. When it is full the application sleeps until a third of it is free.
 //!
@@ -47,12 +50,16 @@ pub const ENTRY: Entry = Entry::new(
     |p| Box::new(LinuxBurst::new(p)),
 )
 .paper("Linux 5.10 and later, default")
-.parameters(&[SEGMENT_MEMORY.parameter()]);
+.parameters(&[SEGMENT_MEMORY.parameter(), SNDBUF_EXPAND.parameter(), SUBFLOW_LOWAT.parameter()]);
 
 /// The least lingering queue, in bursts.
 pub struct LinuxBurst {
     /// Send-buffer memory of a segment.
     segment: u64,
+    /// Windows that a send buffer holds.
+    expand: f64,
+    /// Unsent bytes at which a subflow is full.
+    subflow_lowat: Bytes,
     queues: PerSubflow<Queue>,
     tags: Tags,
     connection: Option<Connection>,
@@ -81,6 +88,8 @@ impl LinuxBurst {
     pub fn new(params: &Params) -> Self {
         LinuxBurst {
             segment: SEGMENT_MEMORY.of(params) as u64,
+            expand: SNDBUF_EXPAND.of(params),
+            subflow_lowat: Bytes::new(SUBFLOW_LOWAT.of(params) as u64),
             queues: PerSubflow::default(),
             tags: Tags::default(),
             connection: None,
@@ -95,7 +104,8 @@ impl LinuxBurst {
                 queue.pace = subflow.pace().as_bps() as f64;
             }
             let segments = u64::from(subflow.cwnd_segments()).max(INITIAL_WINDOW);
-            let buffer = Bytes::new(2 * segments * self.segment.max(subflow.mss.get()));
+            let segment = self.segment.max(subflow.mss.get());
+            let buffer = Bytes::new((self.expand * (segments * segment) as f64) as u64);
             queue.buffer = queue.buffer.max(buffer.min(LARGEST_BUFFER));
         }
         if !self.tags.is_of(view) {
@@ -123,25 +133,39 @@ impl LinuxBurst {
             let Some(place) = pick(&self.queues, &self.tags, view, &eligible).filter(|_| !waiting.is_zero()) else {
                 break;
             };
-            let (queue, subflow) = (&mut self.queues[place], &view.subflows[place]);
-            let mut queued = held(&self.tags, place, subflow);
-            if queued >= queue.buffer {
+            let subflow = &view.subflows[place];
+            if self.is_full(place, subflow) {
                 break;
             }
+            let queued = held(&self.tags, place, subflow);
+            let queue = &mut self.queues[place];
             let mut burst = BURST.min(admitted);
             let weights = (queued.as_f64(), burst.as_f64());
             let now = subflow.pace().as_bps() as f64;
             queue.pace = (queue.pace * weights.0 + now * weights.1) / (weights.0 + weights.1);
-            while !burst.is_zero() && queued < queue.buffer && !waiting.is_zero() {
+            while !burst.is_zero() && !waiting.is_zero() && !self.is_full(place, subflow) {
                 let fragment = FRAGMENT.min(waiting);
                 self.tags.push(place, fragment);
                 connection.assigned = connection.assigned + fragment.get();
-                queued += fragment;
                 burst = burst.saturating_sub(fragment);
                 waiting = waiting.saturating_sub(fragment);
             }
         }
         self.connection = Some(connection);
+    }
+
+    /// Returns true if the subflow at `place` is given no more.
+    fn is_full(&self, place: usize, subflow: &SubflowView) -> bool {
+        let queue = &self.queues[place];
+        held(&self.tags, place, subflow) >= queue.buffer || self.tags.queued(place) >= self.lowat(subflow)
+    }
+
+    /// Unsent bytes with which it is full.
+    fn lowat(&self, subflow: &SubflowView) -> Bytes {
+        match subflow.ssthresh {
+            None => self.subflow_lowat.max(BURST).max(subflow.cwnd),
+            Some(_) => self.subflow_lowat.max(subflow.cwnd.saturating_sub(BURST)),
+        }
     }
 }
 
@@ -225,17 +249,35 @@ const SEGMENT_MEMORY: Number = number(
 )
 .in_unit("B");
 
+const SNDBUF_EXPAND: Number =
+    number("sndbuf_expand", "congestion windows that a send buffer holds; 3 with BBR", 2.0, 1.0..=1024.0);
+
+/// As the kernel's "not set", UINT_MAX.
+const NO_LIMIT: f64 = u32::MAX as f64;
+
+const SUBFLOW_LOWAT: Number = number(
+    "subflow_lowat",
+    "unsent bytes with which a subflow gets no more (`TCP_NOTSENT_LOWAT` of the subflow)",
+    NO_LIMIT,
+    1.0..=NO_LIMIT,
+)
+.in_unit("B");
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::SCHEDULERS;
+    use crate::registry::{SCHEDULERS, Value};
     use crate::scheduler::testing::*;
     use anabranch_units::{Rate, SubflowId};
-    use std::collections::BTreeMap;
 
     fn linux_burst() -> LinuxBurst {
+        limited(&[])
+    }
+
+    fn limited(parameters: &[(&str, f64)]) -> LinuxBurst {
         let entry = SCHEDULERS.iter().find(|entry| entry.name == "linux-burst").expect("it is registered");
-        LinuxBurst::new(&entry.params(&BTreeMap::new()).expect("defaults are accepted"))
+        let given = parameters.iter().map(|(name, value)| (name.to_string(), Value::Number(*value))).collect();
+        LinuxBurst::new(&entry.params(&given).expect("they are in range"))
     }
 
     /// Returns an old subflow past its first loss, with these segments in flight.
@@ -322,12 +364,29 @@ mod tests {
         }
     }
 
+    /// Each queue is empty once, and both buffers and the connection's have room for more.
+    #[test]
+    fn a_subflow_with_unsent_data_gets_no_more() {
+        for (parameters, each) in
+            [(&[("subflow_lowat", 1.0)][..], 32_728), (&[("subflow_lowat", 32_729.0)], 2 * 32_728)]
+        {
+            let mut burst = limited(parameters);
+            let idle = [busy(FAST, 10, 20, 0), busy(SLOW, 40, 20, 0)];
+            burst.decide(at(0), &view(&idle, 500));
+            assert_eq!(queued(&burst), [each; 2], "{parameters:?}");
+        }
+    }
+
     #[test]
     fn a_send_buffer_grows_with_the_window_and_does_not_shrink() {
-        let mut burst = linux_burst();
-        for (cwnd, buffer) in [(1, 46_080), (145, 668_160), (10, 668_160), (5_000, 4 << 20)] {
-            burst.follow(&view(&[busy(FAST, 10, cwnd, 0)], 500));
-            assert_eq!(burst.queues[0].buffer.get(), buffer);
+        let (mut burst, mut larger) = (linux_burst(), limited(&[("sndbuf_expand", 8.0)]));
+        for (cwnd, buffer, four_times) in
+            [(1, 46_080, 184_320), (145, 668_160, 2_672_640), (10, 668_160, 2_672_640), (5_000, 4 << 20, 4 << 20)]
+        {
+            let alone = [busy(FAST, 10, cwnd, 0)];
+            burst.follow(&view(&alone, 500));
+            larger.follow(&view(&alone, 500));
+            assert_eq!([burst.queues[0].buffer.get(), larger.queues[0].buffer.get()], [buffer, four_times]);
         }
     }
 

@@ -232,6 +232,18 @@ fn the_burst_rule_uses_a_far_slower_path_for_less() {
     assert!(goodput(&sparing) > 0.97 * goodput(&always));
 }
 
+/// Two paths that lose, so that windows are small. A queue of up to 64 kB takes a small window many round trips, in
+/// which the other path has nothing to send; with a limit for each subflow, and more in all, it has.
+#[test]
+fn the_burst_rule_wastes_less_of_paths_that_lose_with_short_queues() {
+    let paths = [lossy_path("a", 20, 10, 0.02), lossy_path("b", 20, 30, 0.02)];
+    let limits = [("subflow_lowat", Value::Number(1448.0)), ("sndbuf_expand", Value::Number(8.0))];
+    let [stock, short] = [&[][..], &limits].map(|given| under("linux-burst", given, 50, &paths, bulk(20)));
+    let waits = [&stock, &short].map(|run| sender(run).blocked.scheduler);
+    assert!(waits[1] < waits[0] / 4, "{waits:?}");
+    assert!(goodput(&short) > 1.2 * goodput(&stock), "{} against {}", goodput(&short), goodput(&stock));
+}
+
 /// Bursts of 30 over windows of 10, RTTs of 10 and 100 ms. Under minRTT what exceeds the fast window takes the slow
 /// path; in Linux it is in the fast subflow's send queue by then, and takes a round trip more. The kernel itself takes
 /// 21 to 27 ms.
