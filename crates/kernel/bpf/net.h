@@ -10,8 +10,12 @@
 struct ns_common {
 	u32 inum;
 };
+struct netns_ipv4 {
+	unsigned int sysctl_tcp_notsent_lowat;
+};
 struct net {
 	struct ns_common ns;
+	struct netns_ipv4 ipv4;
 };
 typedef struct {
 	struct net *net;

@@ -62,6 +62,16 @@ INLINE void tell_subflow(struct event *e, const struct sock *socket)
 	}
 }
 
+/* True if the send buffer takes more (sk_stream_memory_free in include/net/sock.h). */
+INLINE u64 is_free(const struct sock *sk, const struct tcp_sock *tp)
+{
+	u32 limit = tp->notsent_lowat, unsent = tp->write_seq - tp->snd_nxt;
+
+	if (!limit)
+		limit = sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_notsent_lowat;
+	return sk->sk_wmem_queued < sk->sk_sndbuf && unsent < limit;
+}
+
 /* Values: pacing rate, its mean that the scheduler divides by [B/s], bytes queued, bytes sent, repeated, SRTT [us],
  * place of the next mapping in the subflow. */
 SECTION("tp_btf/mptcp_subflow_get_send") int candidate(u64 *arguments)
@@ -82,7 +92,7 @@ SECTION("tp_btf/mptcp_subflow_get_send") int candidate(u64 *arguments)
 		e.flags |= ACTIVE;
 	if (BITS(subflow, backup) || BITS(subflow, request_bkup))
 		e.flags |= BACKUP;
-	if (sk->sk_wmem_queued < sk->sk_sndbuf)
+	if (is_free(sk, tp))
 		e.flags |= FREE;
 	if (stale)
 		e.flags |= STALE;

@@ -44,7 +44,7 @@ struct sock {
 	struct sock_cgroup_data sk_cgrp_data;
 };
 struct tcp_sock {
-	u32 snd_cwnd, srtt_us;
+	u32 snd_cwnd, srtt_us, snd_nxt, write_seq, notsent_lowat;
 	u64 bytes_sent, bytes_retrans;
 	bool is_mptcp;
 };
