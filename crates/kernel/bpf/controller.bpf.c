@@ -94,6 +94,48 @@ INLINE u32 is_set(struct sock *sk, u32 ack, u32 is_limited)
 }
 #endif
 
+#define TCP_NOTSENT_LOWAT 25
+#define BURST 65428 /* MPTCP_SEND_BURST_SIZE */
+#define WINDOWS_BUFFERED 8
+
+/*
+ * Linux' scheduler puts up to 64 kB into the least lingering queue, and while a subflow works that off with a small
+ * window, others have nothing to send. So a subflow that has lost something takes no more while a segment waits unsent,
+ * or what its window exceeds 64 kB by: a large one may open by more than a burst at a time. (With less than a segment,
+ * Nagle's algorithm would hold up the end of each fragment.) Until its first loss it takes a burst, so that a short
+ * transfer keeps to the faster path, or a window. Linux takes such a limit off a subflow as it joins.
+ */
+INLINE void keep_short(struct sock *sk, u64 has_lost)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	u64 mss = tp->mss_cache, window = tp->snd_cwnd * mss, beyond = window > BURST ? window - BURST : 0;
+	u64 most = has_lost ? larger(mss, beyond) : larger(BURST, window), limit = tp->notsent_lowat;
+
+	/* Not with each ACK: it costs more than the rest of the program. */
+	if (tp->is_mptcp && (limit > most || limit < most / 2))
+		set_number(sk, IPPROTO_TCP, TCP_NOTSENT_LOWAT, smaller(most, 0x7fffffff));
+}
+
+INLINE u64 has_lost(struct sock *sk)
+{
+	return ((struct tcp_sock *)sk)->snd_ssthresh < UNKNOWN;
+}
+
+SECTION("struct_ops/init") int init(u64 *arguments)
+{
+	keep_short((struct sock *)arguments[0], has_lost((struct sock *)arguments[0]));
+	return 0;
+}
+
+/*
+ * The connection's send buffer is the sum of its subflows'. It holds what fast subflows send while a fragment leaves by
+ * a slow one, which are several windows.
+ */
+SECTION("struct_ops/sndbuf_expand") int sndbuf_expand(u64 *arguments)
+{
+	return ((struct tcp_sock *)arguments[0])->is_mptcp ? WINDOWS_BUFFERED : 2;
+}
+
 /* Growth after an ACK of `acked` segments. */
 INLINE int grow(struct sock *sk, u32 ack, u32 acked)
 {
@@ -103,6 +145,7 @@ INLINE int grow(struct sock *sk, u32 ack, u32 acked)
 	struct view v;
 	u64 window;
 
+	keep_short(sk, has_lost(sk));
 	/* As Linux' tcp_is_cwnd_limited: in slow start the window may be twice of what was in flight. */
 	if (cwnd < tp->snd_ssthresh)
 		is_limited |= cwnd < 2 * tp->max_packets_out;
@@ -145,6 +188,7 @@ SECTION("struct_ops/ssthresh") int ssthresh(u64 *arguments)
 	/* The window will be the threshold, so that nothing is lost but in the repair. */
 	m->fraction = left;
 	gate_of(sk)->repaired = 0;
+	keep_short(sk, 1);
 	return left >> FRACTION;
 }
 
@@ -201,6 +245,7 @@ SECTION("gate/init") int gate_init(u64 *arguments)
 	g->una = tp->snd_una;
 	g->delivered = tp->delivered;
 	g->lost = tp->lost;
+	keep_short(sk, has_lost(sk));
 	pace(sk);
 	return 0;
 }

@@ -40,7 +40,7 @@ struct tcp_sock {
 	u32 srtt_us;
 	u32 max_packets_out;
 	u32 packets_out, sacked_out, lost_out, retrans_out;
-	u32 delivered, lost, prior_cwnd, prr_out, undo_marker, mss_cache;
+	u32 delivered, lost, prior_cwnd, prr_out, undo_marker, mss_cache, notsent_lowat;
 	u8 is_cwnd_limited : 1;
 	bool is_mptcp;
 };

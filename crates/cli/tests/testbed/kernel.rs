@@ -286,8 +286,9 @@ kind = "files"
 size = "1MiB"
 "#;
 
-/// Medians of the smoothed round trips of the two subflows in five seconds of iperf3 with this control \[ms\].
-fn round_trips(directory: &Path, control: &str) -> [f64; 2] {
+/// Returns what `ss` says of a field of both subflows in five seconds of iperf3 with this control; a subflow of which
+/// it does not say it, has 0.
+fn samples(directory: &Path, scenario: &str, control: &str, field: &str) -> [Vec<f64>; 2] {
     let script = format!(
         "mptcpize run iperf3 -c server -t 5 -C {control} > iperf.log 2>&1 & sender=$!
 sleep 2
@@ -295,7 +296,7 @@ while kill -0 $sender 2> /dev/null; do ss -tinH >> {control}.log; sleep 0.1; don
 wait $sender\n"
     );
     fs::write(directory.join("client.sh"), script).unwrap();
-    let args = ["deep.toml", "--duration", "60s", "--server", "mptcpize run iperf3 -s", "--", "sh", "client.sh"];
+    let args = [scenario, "--duration", "60s", "--server", "mptcpize run iperf3 -s", "--", "sh", "client.sh"];
     let output = run(directory, &args);
     let said = fs::read_to_string(directory.join("iperf.log"));
     assert!(output.status.success(), "{}{said:?}", stderr(&output));
@@ -306,12 +307,57 @@ wait $sender\n"
             [":", "%"].iter().any(|end| pair[0].contains(&format!(" {address}{end}")))
                 && pair[1].contains(&format!(" {control} "))
         });
-        let srtts = of.filter_map(|pair| pair[1].split_once(" rtt:")?.1.split('/').next()?.parse::<f64>().ok());
-        let mut srtts: Vec<f64> = srtts.collect();
-        assert!(srtts.len() > 5, "{address}: {srtts:?}");
-        srtts.sort_by(f64::total_cmp);
-        srtts[srtts.len() / 2]
+        let value = |text: &str| text.split(['/', ' ']).next()?.parse().ok();
+        let values =
+            of.map(|pair| pair[1].split_once(&format!(" {field}:")).map_or(Some(0.0), |(_, text)| value(text)));
+        let values: Vec<f64> = values.collect::<Option<_>>().expect("ss prints numbers");
+        assert!(values.len() > 5, "{address}: {values:?}");
+        values
     })
+}
+
+/// Medians of the smoothed round trips of the two subflows \[ms\].
+fn round_trips(directory: &Path, control: &str) -> [f64; 2] {
+    samples(directory, "deep.toml", control, "rtt").map(|mut values| {
+        values.retain(|value| *value > 0.0);
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    })
+}
+
+/// Small windows, since both paths lose.
+const LOSING: &str = r#"
+[path.first]
+rate = "20mbit"
+delay = "10ms"
+loss = "2%"
+[path.second]
+rate = "20mbit"
+delay = "30ms"
+loss = "2%"
+[[workload]]
+kind = "files"
+size = "1MiB"
+"#;
+
+/// With Reno a subflow is given 64 kB and more, whatever its window; with one of ours a fragment of 32 kB, on top of
+/// less than a segment.
+#[test]
+fn a_subflow_that_has_lost_something_is_given_a_fragment_at_a_time() {
+    let Some(_turn) = turn("lowat", &LOADING) else { return };
+    let Some(directory) = place("lowat") else { return };
+    if lacks("iperf3") || lacks("mptcpize") || lacks("ss") {
+        eprintln!("SKIPPED: lowat: it takes iperf3, mptcpize and ss");
+        return;
+    }
+    fs::write(directory.join("losing.toml"), LOSING).unwrap();
+    let _holder = Holder::of("lia");
+    let [ours, reno] = ["ab_lia", "reno"].map(|control| {
+        samples(&directory, "losing.toml", control, "notsent").map(|values| values.into_iter().fold(0.0, f64::max))
+    });
+    println!("most bytes not sent: lia {ours:?}, reno {reno:?}");
+    assert!(ours.iter().all(|most| (1.0..34_300.0).contains(most)), "lia {ours:?}, reno {reno:?}");
+    assert!(reno.iter().any(|most| *most > 50_000.0), "lia {ours:?}, reno {reno:?}");
 }
 
 /// Reno fills the buffers: 250 kB are 100 and 200 ms. wVegas leaves about ten packets there: 6 and 12 ms if all are in

@@ -2,7 +2,7 @@
 //! those that the paths of the testbed carried, and they change with the paths.
 
 use super::common::schema::Schema;
-use super::kernel::turn;
+use super::kernel::{LOADING, has_features, turn};
 use super::{place, run, server, stderr};
 use serde_json::Value;
 use std::fs;
@@ -39,6 +39,7 @@ const CLIENT: &str = r#"
 import os, socket, time
 while not os.path.exists("watch.jsonl") or not os.path.getsize("watch.jsonl"): time.sleep(0.01)
 client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+if os.path.exists("control"): client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, open("control", "rb").read())
 client.connect(("10.77.0.1", 5231))
 time.sleep(0.3)
 client.sendall(bytes(8_000_000))
@@ -171,6 +172,38 @@ fn a_lossy_path_is_chosen_less() {
     println!("second path: {:.1} % of the data, {:.1} % of the choices", data * 1e2, choices * 1e2);
     assert!(data < 0.35 && choices < 0.35, "{data} and {choices}: {}", watched.summary);
     assert!(watched.of_subflow(1, "tcp_repeated") > 0, "{}", watched.summary);
+}
+
+/// A congestion control of ours limits what a subflow may hold, so that the kernel's scheduler waits for one whose
+/// buffer has room.
+#[test]
+fn a_limit_of_the_congestion_control_is_seen() {
+    if !has_features("watch-limit", &LOADING) {
+        return;
+    }
+    let script = format!(
+        "{} kernel load veno > load.log & holder=$!
+until grep -q loaded load.log; do sleep 0.1; done
+printf ab_veno > control
+$watch $sender > watch.jsonl 2> watch.err
+wait $sender
+kill $holder\n",
+        env!("CARGO_BIN_EXE_anabranch")
+    );
+    let Some(watched) = watched("watch-limit", "loss = \"3%\"", &script) else { return };
+    let sender = watched.sender();
+    let events = watched.lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let waits: Vec<bool> = events
+        .filter(|event| event["event"] == "decision" && event["connection"] == sender["connection"])
+        .filter(|event| event["chosen"].is_null())
+        .map(|event| event["expected"].is_null())
+        .collect();
+    let as_expected = waits.iter().filter(|expected| **expected).count();
+    println!("{} waits, {as_expected} by the rule; {}", waits.len(), sender["unexpected"]);
+    // In the others no data came, or the other host's window was closed.
+    assert!(waits.len() > 100 && as_expected * 5 > waits.len() * 4, "{as_expected} of {}: {sender}", waits.len());
+    let number = |name: &str| sender[name].as_u64().unwrap();
+    assert!(number("unexpected") * 20 <= number("decisions"), "{sender}");
 }
 
 /// For a given time. The second path is looked at, and never taken.
