@@ -142,6 +142,10 @@ const TRIALS: &[Trial] = &[
     },
 ];
 
+/// The kernel's scheduler under our congestion controls, which limit what a subflow may hold
+/// (`crates/kernel/bpf/controller.bpf.c`).
+const LIMITED: &str = "host.scheduler={name=\"linux-burst\",subflow_lowat=1448,sndbuf_expand=8}";
+
 /// Transfers over several networks with each of these congestion controls, which the kernel must have as well. They
 /// begin without HyStart, as the kernel's own but CUBIC.
 pub fn controlled(catalogue: &Arc<Catalogue>, controls: &[&str]) -> Result<Vec<Case>, ScenarioError> {
@@ -153,7 +157,13 @@ pub fn controlled(catalogue: &Arc<Catalogue>, controls: &[&str]) -> Result<Vec<C
             let text = text.expect("every trial names a network");
             let control_setting = format!("host.congestion=\"{control}\"");
             let mut settings = trial.settings.to_vec();
-            settings.extend([&control_setting, "host.hystart=\"off\"", "run.stop=\"120s\"", "run.spread=\"0s\""]);
+            settings.extend([
+                &control_setting,
+                LIMITED,
+                "host.hystart=\"off\"",
+                "run.stop=\"120s\"",
+                "run.spread=\"0s\"",
+            ]);
             let scenario = scenario(catalogue, trial.network, text, &settings)?;
             Ok(Case { name: format!("{} with {control}", trial.name), scenario, claim: None })
         })
@@ -196,8 +206,9 @@ mod tests {
         for case in &cases {
             let policies = case.scenario.policies();
             assert!(case.name.ends_with(&format!(" with {}", policies.congestion.name)), "{}", case.name);
-            // The kernel's, which decides how much of a congestion control's share is used.
-            assert_eq!(policies.scheduler.name, "linux-burst", "{}", case.name);
+            // The kernel's, as our congestion controls have it.
+            let scheduler = "linux-burst (segment_memory=2304, sndbuf_expand=8, subflow_lowat=1448)";
+            assert_eq!(policies.scheduler.to_string(), scheduler, "{}", case.name);
             assert!(case.scenario.late(7).is_zero(), "{}: a testbed has no time before its beginning", case.name);
         }
         assert_eq!(cases[4].scenario.competing(), ["reno"]);
