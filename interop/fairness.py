@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Share of an MPTCP connection of the kernel beside one TCP connection, with each congestion control.
 
-    sudo interop/fairness.py target/release/anabranch [--controls reno,lia,olia,balia] [--seeds 10] \\
+    sudo interop/fairness.py target/release/anabranch [--controls reno,lia,olia,balia] [--seeds 10] [--seed 1] \\
         [--seconds 20] [--scenario shared-bottleneck] [--alone] [--schedulers default] [--kernel-only]
 
 Both connections begin together over a scenario of the testbed and send as fast as they can; counted is what their
 receivers have after that many seconds. The other connection is plain TCP with Reno on the first path. With `--alone`
 there is none, and the table has goodputs. Beside the kernel stands the simulator, with the same policy, scenario and
-seeds and the profile `linux`: with the kernel's scheduler, `linux-burst`, and with `min-rtt`. `--schedulers
-default,min-rtt` also loads ours into a kernel that takes them (`anabranch kernel list`).
+seeds, and hosts as in `calibrate`: with the kernel's scheduler, `linux-burst`, under the limits that our controls set,
+and with `min-rtt`. `--schedulers default,min-rtt` also loads ours into a kernel that takes them (`anabranch kernel list`).
 
 Sockets have their congestion control before they connect. One that begins under BBR, where that is the machine's
 default, is paced by the kernel until its end, whatever control it is given later: iperf3's `-C` comes too late.
@@ -26,6 +26,15 @@ import time
 from pathlib import Path
 
 PORTS = {"mptcp": 5301, "tcp": 5302}
+# Hosts of the simulator.
+LINUX = [
+    'host.profile="linux"',
+    "host.prr=true",
+    'host.hystart="off"',
+    'host.reinjection="upstream"',
+    'host.send-buffer="4MiB"',
+    'host.receive-buffer={initial="64KiB",max="6MiB"}',
+]
 
 
 def receive(kind, seconds):
@@ -103,7 +112,9 @@ class Loaded:
 
 def simulate(options, control, scheduler, seed):
     """The same of the simulator."""
-    sets = [f'host.congestion="{control}"', f'host.scheduler="{scheduler}"', 'host.profile="linux"']
+    own = control != "reno" and scheduler == "linux-burst"
+    scheduler = '{name="linux-burst",subflow_lowat=1448,sndbuf_expand=8}' if own else f'"{scheduler}"'
+    sets = [f'host.congestion="{control}"', f"host.scheduler={scheduler}", *LINUX]
     workloads = [f'{{kind="bulk",duration="{options.seconds}s"}}']
     if not options.alone:
         workloads.append(f'{{kind="tcp",path="a",duration="{options.seconds + 10}s",congestion="reno"}}')
@@ -133,12 +144,14 @@ def main():
     parser.add_argument("anabranch", type=lambda name: Path(name).resolve())
     parser.add_argument("--controls", default="reno,lia,olia,balia")
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1, help="the first")
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--scenario", default="shared-bottleneck")
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("--schedulers", default="default")
     parser.add_argument("--kernel-only", action="store_true", help="without the simulator")
     options = parser.parse_args()
+    seeds = range(options.seed, options.seed + options.seeds)
     value = (lambda rates: rates[0]) if options.alone else (lambda rates: rates[0] / rates[1])
     print("goodput [Mbit/s]" if options.alone else "share beside one TCP connection", "(mean +- deviation)")
     controls, schedulers = options.controls.split(","), options.schedulers.split(",")
@@ -147,7 +160,7 @@ def main():
             Loaded(options.anabranch, control, "ipv4/tcp_available_congestion_control") as name,
             Loaded(options.anabranch, scheduler, "mptcp/available_schedulers", "--scheduler") as kernel_scheduler,
         ):
-            runs = [measure(options, name, kernel_scheduler, seed) for seed in range(1, options.seeds + 1)]
+            runs = [measure(options, name, kernel_scheduler, seed) for seed in seeds]
         invalid = sum(not valid for _, valid in runs)
         note = f"; {invalid} runs in which the testbed was late" if invalid else ""
         both = statistics.mean(sum(rates) for rates, _ in runs)
@@ -155,7 +168,7 @@ def main():
         shares = describe([value(rates) for rates, _ in runs])
         print(f"{control:8} {kind:11} {shares}, all {both:.1f} Mbit/s{note}", flush=True)
         for simulated in () if options.kernel_only or scheduler != "default" else ("linux-burst", "min-rtt"):
-            runs = [simulate(options, control, simulated, seed) for seed in range(1, options.seeds + 1)]
+            runs = [simulate(options, control, simulated, seed) for seed in seeds]
             print(f"{'':8} {simulated:11} {describe([value(rates) for rates in runs])}", flush=True)
 
 
