@@ -98,12 +98,29 @@ INLINE u32 is_set(struct sock *sk, u32 ack, u32 is_limited)
 #define BURST 65428 /* MPTCP_SEND_BURST_SIZE */
 #define WINDOWS_BUFFERED 8
 
+/* True if its MPTCP connection has another subflow. */
+INLINE u64 is_one_of_many(struct sock *sk)
+{
+	struct mptcp_subflow_context *subflow;
+	struct mptcp_sock *connection;
+	struct list_head *head, *first;
+
+	if (!((struct tcp_sock *)sk)->is_mptcp)
+		return 0;
+	subflow = AS(struct mptcp_subflow_context, ((struct inet_connection_sock *)sk)->icsk_ulp_data);
+	connection = AS(struct mptcp_sock, subflow->conn);
+	head = &connection->conn_list;
+	first = head->next;
+	return first && first != head && first->next != head;
+}
+
 /*
  * Linux' scheduler puts up to 64 kB into the least lingering queue, and while a subflow works that off with a small
  * window, others have nothing to send. So a subflow that has lost something takes no more while a segment waits unsent,
  * or what its window exceeds 64 kB by: a large one may open by more than a burst at a time. (With less than a segment,
  * Nagle's algorithm would hold up the end of each fragment.) Until its first loss it takes a burst, so that a short
- * transfer keeps to the faster path, or a window. Linux takes such a limit off a subflow as it joins.
+ * transfer keeps to the faster path, or a window. Linux takes such a limit off a subflow as it joins. One
+ * subflow alone, also of a connection that fell back to TCP, has what Linux gives it.
  */
 INLINE void keep_short(struct sock *sk, u64 has_lost)
 {
@@ -112,7 +129,7 @@ INLINE void keep_short(struct sock *sk, u64 has_lost)
 	u64 most = has_lost ? larger(mss, beyond) : larger(BURST, window), limit = tp->notsent_lowat;
 
 	/* Not with each ACK: it costs more than the rest of the program. */
-	if (tp->is_mptcp && (limit > most || limit < most / 2))
+	if ((limit > most || limit < most / 2) && is_one_of_many(sk))
 		set_number(sk, IPPROTO_TCP, TCP_NOTSENT_LOWAT, smaller(most, 0x7fffffff));
 }
 
@@ -133,7 +150,7 @@ SECTION("struct_ops/init") int init(u64 *arguments)
  */
 SECTION("struct_ops/sndbuf_expand") int sndbuf_expand(u64 *arguments)
 {
-	return ((struct tcp_sock *)arguments[0])->is_mptcp ? WINDOWS_BUFFERED : 2;
+	return is_one_of_many((struct sock *)arguments[0]) ? WINDOWS_BUFFERED : 2;
 }
 
 /* Growth after an ACK of `acked` segments. */
