@@ -41,7 +41,6 @@ INLINE void look(struct view *v, struct sock *sk)
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 	const void *ops = icsk->icsk_ca_ops;
 	struct mptcp_subflow_context *subflow;
-	struct mptcp_sock *connection;
 	struct list_head *at, *head;
 
 	__builtin_memset(v, 0, sizeof(*v));
@@ -51,9 +50,7 @@ INLINE void look(struct view *v, struct sock *sk)
 		v->flows[0].self = 1;
 		return;
 	}
-	subflow = AS(struct mptcp_subflow_context, icsk->icsk_ulp_data);
-	connection = AS(struct mptcp_sock, subflow->conn);
-	head = &connection->conn_list;
+	head = &connection_of(sk)->conn_list;
 	at = head->next;
 	for (u64 i = 0; opaque(i) < SUBFLOWS; i++) {
 		struct flow *f = &v->flows[opaque(i)];
@@ -101,15 +98,11 @@ INLINE u32 is_set(struct sock *sk, u32 ack, u32 is_limited)
 /* True if its MPTCP connection has another subflow. */
 INLINE u64 is_one_of_many(struct sock *sk)
 {
-	struct mptcp_subflow_context *subflow;
-	struct mptcp_sock *connection;
 	struct list_head *head, *first;
 
 	if (!((struct tcp_sock *)sk)->is_mptcp)
 		return 0;
-	subflow = AS(struct mptcp_subflow_context, ((struct inet_connection_sock *)sk)->icsk_ulp_data);
-	connection = AS(struct mptcp_sock, subflow->conn);
-	head = &connection->conn_list;
+	head = &connection_of(sk)->conn_list;
 	first = head->next;
 	return first && first != head && first->next != head;
 }
@@ -119,8 +112,8 @@ INLINE u64 is_one_of_many(struct sock *sk)
  * window, others have nothing to send. So a subflow that has lost something takes no more while a segment waits unsent,
  * or what its window exceeds 64 kB by: a large one may open by more than a burst at a time. (With less than a segment,
  * Nagle's algorithm would hold up the end of each fragment.) Until its first loss it takes a burst, so that a short
- * transfer keeps to the faster path, or a window. Linux takes such a limit off a subflow as it joins. One
- * subflow alone, also of a connection that fell back to TCP, has what Linux gives it.
+ * transfer keeps to the faster path, or a window. Linux takes such a limit off a subflow as it joins. One that
+ * never had another beside it, also of a connection that fell back to TCP, has what Linux gives it.
  */
 INLINE void keep_short(struct sock *sk, u64 has_lost)
 {

@@ -106,10 +106,8 @@ INLINE u64 can_carry(const struct mptcp_subflow_context *subflow, u64 time)
 /* True if the connection has another subflow that can carry its data. */
 INLINE u64 has_other(struct sock *sk, u64 time)
 {
-	struct mptcp_subflow_context *subflow =
-		AS(struct mptcp_subflow_context, ((struct inet_connection_sock *)sk)->icsk_ulp_data);
-	struct mptcp_sock *connection = AS(struct mptcp_sock, subflow->conn);
-	struct list_head *head = &connection->conn_list, *at = head->next;
+	struct list_head *head = &connection_of(sk)->conn_list, *at = head->next;
+	struct mptcp_subflow_context *subflow;
 
 	for (u64 i = 0; opaque(i) < SUBFLOWS; i++) {
 		if (!at || at == head)

@@ -61,6 +61,14 @@ struct ack_sample {
 
 #pragma clang attribute pop
 
+/* The connection of a subflow. */
+INLINE struct mptcp_sock *connection_of(const struct sock *sk)
+{
+	const void *context = ((const struct inet_connection_sock *)sk)->icsk_ulp_data;
+
+	return AS(struct mptcp_sock, AS(struct mptcp_subflow_context, context)->conn);
+}
+
 /* States of a socket's congestion control (include/uapi/linux/tcp.h). */
 #define TCP_CA_OPEN 0
 #define TCP_CA_DISORDER 1

@@ -167,11 +167,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::acks::HostSetup;
+    use crate::acks::host::tests::spec;
     use anabranch_policy::registry::ACK_PATHS;
-
-    fn spec(local: &str, remote: &str) -> PathSpec {
-        PathSpec { local: local.parse().unwrap(), remote: remote.parse().unwrap(), device: "lo".into() }
-    }
 
     #[test]
     fn paths_are_checked() {

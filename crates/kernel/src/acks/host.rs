@@ -289,11 +289,11 @@ fn digest(paths: &[PathSpec]) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn spec(local: &str, remote: &str) -> PathSpec {
+    pub(in crate::acks) fn spec(local: &str, remote: &str) -> PathSpec {
         PathSpec { local: local.parse().unwrap(), remote: remote.parse().unwrap(), device: "lo".into() }
     }
 

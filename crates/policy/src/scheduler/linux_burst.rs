@@ -30,10 +30,12 @@
 //! A queue is a tag on unsent bytes: no segment moves before it is sent. What waits for a subflow that is no longer
 //! usable is put into the others' queues.
 //!
-//! Differences: memory is payload. In Linux each packet costs 832 bytes besides, which came to 4 to 8 % of a queue in
-//! transfers on 6.18. Buffers grow with the window, in Linux only while the application sleeps. What Linux repeats at
-//! the data level while it waits in a queue, we leave there. When nothing is in flight nothing would end a wait, so the
-//! fastest subflow with room sends the first byte. Stale subflows are not usable anyway.
+//! Differences: `subflow_lowat` also limits a subflow without others, which the programs leave alone, and at once for
+//! large windows, where they are up to a factor of two behind. Memory is payload. In Linux each packet costs 832 bytes
+//! besides, which came to 4 to 8 % of a queue in transfers on 6.18. Buffers grow with the window, in Linux only while
+//! the application sleeps. What Linux repeats at the data level while it waits in a queue, we leave there. When nothing
+//! is in flight nothing would end a wait, so the fastest subflow with room sends the first byte. Stale subflows are not
+//! usable anyway.
 
 use super::per_subflow::PerSubflow;
 use super::tags::{Tags, places};
