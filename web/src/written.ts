@@ -109,8 +109,9 @@ export class Written {
   /// The reader has pressed a button.
   allow(): void { this.notice.hidden = true; }
 
-  /// Shows what is wrong with it; `null`: nothing.
+  /// Shows what is wrong with it; `null`: nothing. What a run says is worth more than a reading that is under way.
   mistake(trouble: Trouble | null): void {
+    this.typed++;
     if (trouble) this.element.open = true;
     this.editor.mistake(trouble, "It can be read. Whether it runs, a run shows.");
   }
