@@ -43,7 +43,7 @@ fn place(test: &str) -> Option<PathBuf> {
 }
 
 /// A server of the kernel's MPTCP, in Python: takes connections one after the other, reads each to its end, then says
-/// so.
+/// how many bytes it has got.
 fn server(port: u16) -> String {
     format!(
         r#"
@@ -53,8 +53,9 @@ listener.bind(("10.77.0.1", {port}))
 listener.listen()
 while True:
     connection, _ = listener.accept()
-    while connection.recv(1 << 16): pass
-    connection.sendall(b"all")
+    got = 0
+    while part := connection.recv(1 << 16): got += len(part)
+    connection.sendall(str(got).encode())
     connection.close()
 "#
     )
