@@ -118,7 +118,11 @@ export class Engine {
       running.postMessage({ id, request: JSON.stringify(request), files }, files);
     });
     const read = JSON.parse(answer) as { ok?: T; error?: Trouble };
-    if (read.error) throw new Problem(read.error);
+    if (read.error) {
+      // A worker in which a script has run can't begin anew: most of what it would take is gone.
+      if (script !== undefined) this.cancel();
+      throw new Problem(read.error);
+    }
     return read.ok as T;
   }
 

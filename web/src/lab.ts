@@ -136,11 +136,11 @@ export class Laboratory {
     const ask = async <T>(request: object, progress: Progress): Promise<T> => {
       try {
         const answer = await runs.ask<T>(request, { progress, script });
-        if (script !== undefined) this.written.mistake(null);
+        if (script !== undefined) this.written.mistake(script, null);
         return answer;
       } catch (error) {
         const own = error instanceof Problem && (error.trouble.text ?? error.trouble.problem).includes(`\`${OWN}\``);
-        if (own) this.written.mistake(error.trouble);
+        if (own && script !== undefined) this.written.mistake(script, error.trouble);
         throw error;
       }
     };

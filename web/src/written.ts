@@ -109,18 +109,22 @@ export class Written {
   /// The reader has pressed a button.
   allow(): void { this.notice.hidden = true; }
 
-  /// Shows what is wrong with it; `null`: nothing. What a run says is worth more than a reading that is under way.
-  mistake(trouble: Trouble | null): void {
+  /// Shows what a run has found wrong with this text of it; `null`: nothing. That is worth more than a reading that is
+  /// under way, unless another text has been typed since.
+  mistake(text: string, trouble: Trouble | null): void {
+    if (text !== this.text) return;
     this.typed++;
     if (trouble) this.element.open = true;
-    this.editor.mistake(trouble, "It can be read. Whether it runs, a run shows.");
+    this.show(trouble);
   }
+
+  private show(trouble: Trouble | null): void { this.editor.mistake(trouble, "It can be read. Whether it runs, a run shows."); }
 
   private changed(): void {
     this.choice.value = EXAMPLES.find(([, text]) => text === this.text)?.[0] ?? "";
     const typed = ++this.typed;
     setTimeout(() => void parsed(this.text).then(() => null, (error: unknown) => (error instanceof Problem ? error.trouble : { problem: String(error) })).then((trouble) => {
-      if (typed === this.typed) this.editor.mistake(trouble, "It can be read. Whether it runs, a run shows.");
+      if (typed === this.typed) this.show(trouble);
     }), 200);
   }
 }

@@ -253,17 +253,23 @@ async function drawn(it) {
   const compare = it.getByRole("button", { name: "Compare" });
   await it.locator(".controls details > summary").click();
   await it.locator('.schedulers input[value="own"]').check();
-  // Its reading ends after the run, as on a busy machine.
-  await it.evaluate(() => {
-    const after = window.setTimeout, late = [];
-    window.setTimeout = (act, time, ...words) => (time === 200 ? late.push(act) : after(act, time, ...words));
-    window.read = () => { window.setTimeout = after; late.forEach((act) => act()); };
-  });
-  await area.fill(decide("return slow;"));
-  await compare.click();
-  await it.waitForSelector(".results .warning");
-  await it.evaluate(() => window.read());
-  await it.waitForTimeout(500);
+  // What is typed is read after the run only, as on a busy machine.
+  const fails = async (typed) => {
+    await it.evaluate(() => {
+      const after = window.setTimeout, late = [];
+      window.setTimeout = (act, time, ...words) => (time === 200 ? late.push(act) : after(act, time, ...words));
+      window.read = () => { window.setTimeout = after; late.forEach((act) => act()); };
+    });
+    await area.fill(decide("return slow;"));
+    await compare.click();
+    if (typed) await area.fill(typed);
+    await it.waitForFunction(() => !document.querySelector(".results").hasAttribute("aria-busy"));
+    await it.evaluate(() => window.read());
+    await it.waitForTimeout(500);
+  };
+  await fails(decide("return (;"));
+  check(/SyntaxError/.test(await it.locator(".own .mistake").textContent()), "what has been typed during a run is not read");
+  await fails();
   check(/^the scheduler `own`, line 2, column \d+: the scheduler `own` failed .* ReferenceError: slow is not defined/.test(await it.locator(".results .warning").textContent()), `a failure is shown as: ${await it.locator(".results").textContent()}`);
   check(/line 2/.test(await it.locator(".own .mistake").textContent()), "a failure is not shown at its script");
   await accessible(it, "a failure of a script");
