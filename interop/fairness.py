@@ -2,7 +2,8 @@
 """Share of an MPTCP connection of the kernel beside one TCP connection, with each congestion control.
 
     sudo interop/fairness.py target/release/anabranch [--controls reno,lia,olia,balia] [--seeds 10] [--seed 1] \\
-        [--seconds 20] [--scenario shared-bottleneck] [--alone] [--schedulers default] [--kernel-only]
+        [--seconds 20] [--scenario shared-bottleneck] [--set KEY=VALUE]... [--alone] [--schedulers default] \\
+        [--kernel-only]
 
 Both connections begin together over a scenario of the testbed and send as fast as they can; counted is what their
 receivers have after that many seconds. The other connection is plain TCP with Reno on the first path. With `--alone`
@@ -76,6 +77,7 @@ def measure(options, control, scheduler, seed):
         senders[0] += f" {control} {scheduler}"
         senders[1:] = [f"{sender} reno default" for sender in senders[1:]]
         words = ["testbed", options.scenario, "--seed", str(seed), "--duration", f"{options.seconds + 60}s"]
+        words += [word for one in options.set for word in ("--set", one)]
         words += ["--json", "testbed.json", "--server", f"{receivers} & wait"]
         script = " & ".join(senders) + " & wait; until " + " && ".join(f"test -s {kind}.json" for kind in kinds)
         words += ["--", "sh", "-c", f"{script}; do sleep 0.1; done"]
@@ -115,12 +117,14 @@ def simulate(options, control, scheduler, seed):
     own = control != "reno" and scheduler == "linux-burst"
     scheduler = '{name="linux-burst",subflow_lowat=1448,sndbuf_expand=8}' if own else f'"{scheduler}"'
     sets = [f'host.congestion="{control}"', f"host.scheduler={scheduler}", *LINUX]
-    workloads = [f'{{kind="bulk",duration="{options.seconds}s"}}']
+    # The client sends, as in `send`: a shared link is behind the paths' own links then, not before them.
+    workloads = [f'{{kind="bulk",direction="up",duration="{options.seconds}s"}}']
     if not options.alone:
-        workloads.append(f'{{kind="tcp",path="a",duration="{options.seconds + 10}s",congestion="reno"}}')
+        rival = f'kind="tcp",path="a",direction="up",duration="{options.seconds + 10}s",congestion="reno"'
+        workloads.append(f"{{{rival}}}")
     sets.append(f"workload=[{','.join(workloads)}]")
     words = ["run", options.scenario, "--seed", str(seed)]
-    words += [word for one in sets for word in ("--set", one)]
+    words += [word for one in [*sets, *options.set] for word in ("--set", one)]
     done = subprocess.run([options.anabranch, *words], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)
@@ -147,6 +151,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="the first")
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--scenario", default="shared-bottleneck")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="changes the scenario")
     parser.add_argument("--alone", action="store_true")
     parser.add_argument("--schedulers", default="default")
     parser.add_argument("--kernel-only", action="store_true", help="without the simulator")
