@@ -200,6 +200,19 @@ INLINE long readdress(struct __sk_buff *skb, u32 at, const struct packet *p, str
 	return store(skb, at + 8, to, 32, 0);
 }
 
+/* A connection without MPTCP begins with these ports: the subflow that has them is over, or not alone with them. */
+INLINE void take_ports(const struct packet *p, u32 number)
+{
+	struct flow *known = map_lookup(&flows, &p->ports);
+
+	if (!known)
+		return;
+	if (known->path == number)
+		known->closed = 1;
+	else
+		known->ambiguous = 1;
+}
+
 /* Enters the subflow whose SYN or SYN/ACK leaves. */
 INLINE void enter(const struct packet *p, u32 number, u64 time)
 {
@@ -213,6 +226,7 @@ INLINE void enter(const struct packet *p, u32 number, u64 time)
 		known->next = 0;
 		known->told = p->acknowledgement;
 		known->heard = 0;
+		known->begun = 0;
 		return;
 	}
 	if (known && !known->closed && time - known->used < FORGOTTEN) {
@@ -280,13 +294,21 @@ int leave(struct __sk_buff *skb)
 	if (p.flags & SYN) {
 		if (look(skb, &p) != NONE)
 			enter(&p, number, time);
+		else
+			take_ports(&p, number);
 		return PASS;
 	}
 	flow = map_lookup(&flows, &p.ports);
-	/* An ACK that came from another device a moment ago is none of this path's. */
-	if (!flow || flow->path != number)
+	if (!flow)
 		return PASS;
+	if (flow->path != number) {
+		/* A pure ACK may have come from another device a moment ago, and a RST may answer a forgery. */
+		if (!is_pure_ack(&p) && !(p.flags & RST))
+			flow->ambiguous = 1;
+		return PASS;
+	}
 	flow->used = time;
+	flow->begun = 1;
 	/* The first ACK of the host that began comes after a SYN that acknowledged nothing. */
 	if (p.flags & ACK && (!flow->heard || (s32)(p.acknowledgement - flow->told) > 0))
 		flow->told = p.acknowledgement;
@@ -361,8 +383,13 @@ int arrive(struct __sk_buff *skb)
 	if (flow->path == number) {
 		if (p.length && !(p.flags & SYN))
 			hear(flow, &p, now());
+		/* A forged one ends the detour only. */
+		if (p.flags & RST)
+			flow->closed = 1;
 		return PASS;
 	}
+	if (!flow->begun)
+		return PASS;
 	if (p.flags & RST) {
 		/* The other host does not know our ACKs there. A forged one spoils the detour only. */
 		bar(flow, now());

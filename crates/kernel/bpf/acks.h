@@ -82,6 +82,8 @@ struct flow {
 	/* This many of the next ACKs keep their path. */
 	u8 keep;
 	u8 closed;
+	/* More than the SYN has left: nobody can bring that about with a forged SYN alone. */
+	u8 begun;
 };
 
 /* Counters, in their order. */

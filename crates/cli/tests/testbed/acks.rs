@@ -143,6 +143,60 @@ until tail -n 1 server.log | grep -q 'silent'; do sleep 0.1; done\n"
     assert!(server("refused") > 0 && server("barred") > 0, "{} and {}", server("refused"), server("barred"));
 }
 
+/// Reads two connections to their ends, and answers each with the number of its bytes.
+const READER: &str = "import socket, threading
+listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
+listener.bind(('10.77.0.1', 5600))
+listener.listen()
+def read(connection):
+    count = 0
+    while data := connection.recv(65536):
+        count += len(data)
+    connection.sendall(str(count).encode())
+    connection.close()
+readers = [threading.Thread(target=read, args=listener.accept()[:1]) for _ in range(2)]
+[reader.start() for reader in readers]
+[reader.join() for reader in readers]
+";
+
+/// An MPTCP connection on one path, and one of plain TCP with the same ports on the other, which sends.
+const WRITER: &str = "import socket, time
+def connect(protocol, address):
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+    connection.bind((address, 45000))
+    connection.settimeout(20)
+    connection.connect(('10.77.0.1', 5600))
+    return connection
+known = connect(socket.IPPROTO_MPTCP, '10.77.1.2')
+known.sendall(bytes(1000))
+time.sleep(1)
+plain = connect(0, '10.77.2.2')
+plain.sendall(bytes(4_000_000))
+for connection in plain, known:
+    connection.shutdown(socket.SHUT_WR)
+    print(connection.recv(100).decode())
+";
+
+/// Its ACKs arrive with the ports of the subflow that is known, and are not that one's.
+#[test]
+fn another_connection_with_the_same_ports_keeps_its_acks() {
+    let Some(directory) = place_of("acks-ports") else { return };
+    if lacks("python3") {
+        eprintln!("SKIPPED: acks-ports: it takes python3");
+        return;
+    }
+    fs::write(directory.join("reader.py"), READER).unwrap();
+    fs::write(directory.join("writer.py"), WRITER).unwrap();
+    let server = format!("{} & exec python3 reader.py", command(SERVER, "server.log"));
+    let client = command(CLIENT, "client.log");
+    let script = format!("{client} & acks=$!\n{AGREED}python3 writer.py > counts.log 2>&1 || exit 1\nkill $acks\n");
+    fs::write(directory.join("client.sh"), format!("{script}wait $acks\n")).unwrap();
+    let output = run(&directory, &["paths.toml", "--duration", "60s", "--server", &server, "--", "sh", "client.sh"]);
+    let said = fs::read_to_string(directory.join("counts.log")).unwrap();
+    assert!(output.status.success(), "{}{said}", stderr(&output));
+    assert_eq!(said, "4000000\n1000\n");
+}
+
 /// Two hosts that mean different paths move nothing.
 #[test]
 fn other_paths_are_found_out() {

@@ -91,7 +91,9 @@ impl Acks {
         let mut heard = Vec::new();
         for (local, socket) in &self.sockets.0 {
             let mut bytes = [0; message::LONGEST + 1];
-            while let Ok((length, from)) = socket.recv_from(&mut bytes) {
+            // More would keep the rounds waiting; it is what a flood sends, and the rest waits in the socket.
+            for _ in 0..MOST_READ {
+                let Ok((length, from)) = socket.recv_from(&mut bytes) else { break };
                 let Some(message) = Message::decode(&bytes[..length]) else { continue };
                 let ends = |host: &Host| {
                     host.paths.iter().position(|path| (path.spec.local, path.spec.remote) == (*local, from.ip()))
@@ -111,6 +113,9 @@ impl Acks {
         since(self.beginning)
     }
 }
+
+/// Datagrams that are read from one socket before the others have their turn.
+const MOST_READ: usize = 256;
 
 /// A socket at each address of ours.
 pub(super) struct Sockets(Vec<(IpAddr, UdpSocket)>);

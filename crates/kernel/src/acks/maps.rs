@@ -63,8 +63,10 @@ pub struct Counts {
 /// Subflows that are remembered; the least recently used goes first.
 const FLOWS: u32 = 65_536;
 
-/// A closed subflow is forgotten after this time.
+/// A subflow that has not sent for so long is forgotten if it is closed, or never sent more than its SYN.
 const OVER: Duration = Duration::from_secs(60);
+/// Any other is forgotten after this time: it may have ended without a word.
+const SILENT: Duration = Duration::from_secs(3600);
 
 impl Maps {
     pub(super) fn create() -> io::Result<Self> {
@@ -182,16 +184,17 @@ impl FlowPorts {
     }
 }
 
-/// A `struct flow`, unless it is closed, or two subflows have its ports.
+/// A `struct flow`, unless it is closed, has sent no more than its SYN, or shares its ports.
 fn known(ports: FlowPorts, value: &[u8]) -> Option<KnownFlow> {
-    let [path, ambiguous, _, closed] = *value.get(40..44)? else { return None };
-    (ambiguous == 0 && closed == 0).then_some(KnownFlow { ports, path: path.into() })
+    let [path, ambiguous, _, closed, begun] = *value.get(40..45)? else { return None };
+    (ambiguous == 0 && closed == 0 && begun == 1).then_some(KnownFlow { ports, path: path.into() })
 }
 
-/// True for one that has sent its FIN or RST and nothing for a minute since.
+/// True for one that has been silent for longer than its state allows.
 fn is_over(value: &[u8], now: Duration) -> bool {
     let used = value.get(16..24).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes);
-    value.get(43) == Some(&1) && now.saturating_sub(Duration::from_nanos(used)) > OVER
+    let lives = value.get(43) == Some(&0) && value.get(44) == Some(&1);
+    now.saturating_sub(Duration::from_nanos(used)) > if lives { SILENT } else { OVER }
 }
 
 fn put_address(place: &mut [u8], address: IpAddr) {
@@ -205,16 +208,16 @@ fn put_address(place: &mut [u8], address: IpAddr) {
 mod tests {
     use super::*;
 
-    /// `struct flow` of `bpf/acks.h`, used at this time.
+    /// `struct flow` of `bpf/acks.h` that has begun, used at this time.
     fn flow(path: u8, ambiguous: u8, closed: u8, used: Duration) -> Vec<u8> {
         let mut value = vec![0; 48];
         value[16..24].copy_from_slice(&used.as_nanos().to_ne_bytes());
-        (value[40], value[41], value[43]) = (path, ambiguous, closed);
+        (value[40], value[41], value[43], value[44]) = (path, ambiguous, closed, 1);
         value
     }
 
     #[test]
-    fn flows_that_are_closed_or_share_their_ports_are_left_out() {
+    fn flows_that_are_closed_half_open_or_share_their_ports_are_left_out() {
         let ports = FlowPorts { local: 1, remote: 2, ipv6: false };
         let at = Duration::from_secs(100);
         assert_eq!(known(ports, &flow(3, 0, 0, at)), Some(KnownFlow { ports, path: 3 }));
@@ -222,7 +225,11 @@ mod tests {
         assert_eq!(known(ports, &flow(3, 0, 1, at)), None);
         let later = |seconds| at + Duration::from_secs(seconds);
         assert!(is_over(&flow(3, 0, 1, at), later(61)) && !is_over(&flow(3, 0, 1, at), later(60)));
-        assert!(!is_over(&flow(3, 0, 0, at), later(1000)) && !is_over(&flow(3, 0, 1, at), Duration::ZERO));
+        assert!(!is_over(&flow(3, 0, 0, at), later(3600)) && is_over(&flow(3, 0, 0, at), later(3601)));
+        assert!(!is_over(&flow(3, 0, 1, at), Duration::ZERO));
+        let mut half_open = flow(3, 0, 0, at);
+        half_open[44] = 0;
+        assert!(known(ports, &half_open).is_none() && is_over(&half_open, later(61)));
     }
 
     #[test]

@@ -48,8 +48,9 @@ pub(super) struct Path {
     pub(super) device: Option<Device>,
     /// Probes that may still be answered, the latest last: nonce, and when each left.
     sent: VecDeque<(u64, Instant)>,
-    /// Latest nonce of the other host.
+    /// Latest nonce of the other host, and when one came last with the echo of a nonce of ours.
     heard: u64,
+    proven: Option<Instant>,
     /// Shortest round trip of the replies in this round.
     best: Option<Duration>,
     /// Time of the latest reply.
@@ -62,6 +63,9 @@ pub(super) struct Path {
 /// Probes that are remembered, and for how long: no path takes more.
 const MOST_SENT: usize = 1024;
 const LONGEST_RTT: Duration = Duration::from_secs(5);
+
+/// Time for which the nonce of a host that has proven itself is not replaced by one of a host that has not.
+const PROVEN: Duration = Duration::from_secs(1);
 
 impl Path {
     /// Looks at the device of path `number`, from 1; `socket` is any.
@@ -77,6 +81,7 @@ impl Path {
             device: Some(device),
             sent: VecDeque::new(),
             heard: 0,
+            proven: None,
             best: None,
             answered: None,
             rtt: None,
@@ -115,9 +120,15 @@ impl Path {
     /// nonce that only those on this path have seen.
     pub(super) fn take(&mut self, socket: &UdpSocket, now: Instant, message: &Message, own: &Message) -> bool {
         let known = self.sent.iter().find(|(nonce, _)| *nonce == message.echo).copied();
+        if known.is_some() {
+            self.proven = Some(now);
+        }
         match message.kind {
             Kind::Probe => {
-                self.heard = message.nonce;
+                // One without an echo is the first of a host that begins anew, or forged: it has to wait.
+                if known.is_some() || self.proven.is_none_or(|at| now.since(at) > PROVEN) {
+                    self.heard = message.nonce;
+                }
                 let reply = Message { kind: Kind::Reply, echo: message.nonce, ..own.clone() };
                 self.deliver(socket, &reply);
             }
