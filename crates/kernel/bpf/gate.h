@@ -52,7 +52,8 @@ INLINE struct gate *gate_of(struct sock *sk)
 #define TCP_KEEPIDLE 4
 #define TCP_KEEPINTVL 5
 #define TCP_KEEPCNT 6
-#define MOST_PROBES 127 /* that Linux allows without an answer */
+#define MOST_PROBES 127 /* that a socket may set without an answer; the system's default may be more */
+#define MOST_SECONDS 32767 /* between them, likewise */
 #define IPV4 2
 #define IPV6 10
 #define INITIAL_WINDOW 10 /* RFC 6928 */
@@ -156,11 +157,11 @@ INLINE void shut(struct sock *sk, struct gate *g)
 	if (!g->closed || !keeps)
 		g->keeps = keeps;
 	if (!g->closed || idle != 1)
-		g->idle = idle;
+		g->idle = smaller(idle, MOST_SECONDS);
 	if (!g->closed || interval != 1)
-		g->interval = interval;
+		g->interval = smaller(interval, MOST_SECONDS);
 	if (!g->closed || probes != MOST_PROBES)
-		g->probes = probes;
+		g->probes = smaller(probes, MOST_PROBES);
 	g->closed = probe(sk, 1, 1, 1, MOST_PROBES);
 }
 
