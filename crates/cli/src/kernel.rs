@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output;
 use anabranch_kernel::{
     ALGORITHMS, Access, Algorithm, AlgorithmKind, Feature, Grouped, LoadError, Loaded, SchedulerState, SchedulerStatus,
-    Status, features, give_to_group, load, load_for, schedulers, status, unload,
+    Status, UnloadError, features, give_to_group, load, load_for, schedulers, sees_pins, status, unload,
 };
 use anabranch_lab::format::{KERNEL_FEATURES, KERNEL_STATUS};
 use anabranch_policy::Catalogue;
@@ -126,7 +126,7 @@ pub fn kernel(catalogue: &Catalogue, args: &KernelArgs) -> Result<(), Failure> {
         Action::Load(args) => register(args),
         Action::Unload(args) => {
             let algorithm = find(args)?;
-            unload(algorithm).map_err(|error| Failure::Failed(miette::miette!("{error}")))?;
+            unload(algorithm).map_err(not_unloaded)?;
             output::print(&format!("unloaded {}\n", algorithm.kernel_name))
         }
         Action::Status(form) => show_status(form),
@@ -202,6 +202,15 @@ fn hold() -> ! {
     }
 }
 
+fn not_unloaded(error: UnloadError) -> Failure {
+    let help = match &error {
+        UnloadError::NotLoaded(_) => "`anabranch kernel status` says what is loaded",
+        UnloadError::Held(_) => "end that command, or use `kernel load --pin` for one that `unload` takes back",
+        UnloadError::Failed { .. } => "run it as root: most systems let nobody else into bpffs",
+    };
+    Failure::Failed(miette::miette!(help = help, "{error}"))
+}
+
 fn show_status(form: &Form) -> Result<(), Failure> {
     let all = status();
     if form.json {
@@ -215,12 +224,17 @@ fn show_status(form: &Form) -> Result<(), Failure> {
         let state = match &status.pin {
             Some(path) if status.registered => format!("pinned as {}", path.display()),
             Some(path) => format!("pinned as {}, but not registered in this kernel", path.display()),
+            None if !sees_pins() => "held by a running command, or pinned".to_owned(),
             None => "held by a running command".to_owned(),
         };
         let default = if status.default { ", default of this network namespace" } else { "" };
         text += &format!("{:<names$} {:<kernel_names$} {kind}{state}{default}\n", status.name, status.kernel_name);
     }
-    output::print(if all.is_empty() { "nothing is loaded\n" } else { &text })
+    output::print(if all.is_empty() { "nothing is loaded\n" } else { &text })?;
+    if !all.is_empty() && !sees_pins() {
+        output::remark("pins are not shown: only root may look into bpffs here");
+    }
+    Ok(())
 }
 
 /// The policy with a name; refuses one that is none of its kind.

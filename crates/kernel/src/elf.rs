@@ -4,7 +4,6 @@
 
 /// An ELF file.
 pub(crate) struct Elf<'a> {
-    file: &'a [u8],
     sections: Vec<Section<'a>>,
 }
 
@@ -43,12 +42,11 @@ impl<'a> Elf<'a> {
                 info: u32_at(header, 44)? as usize,
             })
         };
-        Some(Elf { file, sections: (0..count).map(section).collect::<Option<_>>()? })
+        Some(Elf { sections: (0..count).map(section).collect::<Option<_>>()? })
     }
 
     /// All sections.
     pub(crate) fn sections(&self) -> impl Iterator<Item = Section<'a>> + '_ {
-        debug_assert!(!self.file.is_empty());
         self.sections.iter().copied()
     }
 

@@ -80,7 +80,9 @@ pub fn features() -> Vec<Feature> {
             classifier.is_ok() && has(Kind::Struct, TCX),
             "ACKs can take another path (`kernel acks`): BPF programs see the packets of a device",
             match classifier {
-                Err(error) => format!("a program of two instructions is refused: {error}"),
+                Err(error) => {
+                    format!("a program of two instructions is refused: {error} (it takes CAP_NET_ADMIN as well)")
+                }
                 Ok(()) => format!("its BTF has no `{TCX}`; Linux 6.6 has it"),
             },
         ),

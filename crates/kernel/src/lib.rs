@@ -29,5 +29,5 @@ pub use features::{Feature, features};
 pub use gate::{Gates, load_with_gates};
 pub use group::{Grouped, give_to_group};
 pub use load::{Access, LoadError, Loaded, load, load_for};
-pub use pin::{Status, UnloadError, pins, status, unload};
+pub use pin::{Status, UnloadError, sees_pins, status, unload};
 pub use scheduler::{SCHEDULERS, SchedulerState, SchedulerStatus, rehearse, schedulers};

@@ -98,15 +98,22 @@ impl LoadError {
                 "no released kernel does; that of the MPTCP developers does (github.com/multipath-tcp/mptcp_net-next, \
                  branch export), and `anabranch kernel list` says when this one does",
             ),
-            LoadError::NotAllowed => {
-                Some("run it as root, or with CAP_BPF and CAP_PERFMON outside of a user namespace")
+            LoadError::NotAllowed => Some(
+                "run it as root, or with CAP_BPF and CAP_PERFMON outside of a user namespace; `kernel acks` and \
+                     `--cgroup` also need CAP_NET_ADMIN",
+            ),
+            LoadError::NoPlace(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Some("run it as root: most systems let nobody else into bpffs")
             }
             LoadError::NoPlace(_) => Some("pins need bpffs: mount -t bpf bpf /sys/fs/bpf"),
             LoadError::Group { .. } => Some(
                 "accepted: a directory of cgroup v2, such as /sys/fs/cgroup/user.slice; `mount -t cgroup2` tells where \
                  it is",
             ),
-            LoadError::Taken(_) => Some("`anabranch kernel status` says who holds it, `kernel unload` takes it back"),
+            LoadError::Taken(_) => Some(
+                "`anabranch kernel status` says whether it is pinned: unload it then; otherwise end the command that \
+                 holds it",
+            ),
             _ => None,
         }
     }

@@ -40,7 +40,6 @@ impl<'a> Object<'a> {
         let elf = Elf::parse(file)?;
         let btf = elf.section(".BTF")?;
         let extra = Extra { bytes: elf.section(".BTF.ext")?, btf };
-        let program = |section: &str| elf.sections().find(|found| found.name == section);
         let mut programs = Vec::new();
         for section in elf.sections() {
             let kinds = ["struct_ops/", GATE, "tcx/", "tp_btf/", "sockops/"];
@@ -48,7 +47,7 @@ impl<'a> Object<'a> {
             programs.push(Program {
                 name,
                 of_gate: section.name.starts_with(GATE),
-                instructions: program(section.name)?.bytes.to_vec(),
+                instructions: section.bytes.to_vec(),
                 references: elf.references(section.name)?,
                 functions: extra.records(8, section.name, FUNCTION_RECORD, true)?,
                 lines: extra.records(16, section.name, LINE_RECORD, true)?,

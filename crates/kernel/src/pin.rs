@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Folder of our pins.
 pub(crate) const FOLDER: &str = "/sys/fs/bpf/anabranch";
@@ -72,12 +72,12 @@ fn all() -> impl Iterator<Item = &'static Algorithm> {
     AlgorithmKind::ALL.into_iter().flat_map(AlgorithmKind::algorithms)
 }
 
-/// Algorithms that are pinned.
-pub fn pins() -> Vec<&'static Algorithm> {
-    all().filter(|algorithm| place(algorithm).exists()).collect()
+/// True if this process may see pins: most systems let only root into bpffs.
+pub fn sees_pins() -> bool {
+    Path::new(FOLDER).try_exists().is_ok()
 }
 
-/// The state of every algorithm that is registered or pinned.
+/// The state of every algorithm that is registered or pinned, as far as the process [sees pins](sees_pins).
 pub fn status() -> Vec<Status> {
     let all = all().map(|algorithm| Status {
         kind: algorithm.kind,
@@ -96,9 +96,13 @@ fn default(kind: AlgorithmKind) -> io::Result<String> {
 }
 
 /// Makes an algorithm that is pinned the default of the caller's network namespace. The former default is noted beside
-/// the pin, as the target of a link, since bpffs has no ordinary files.
+/// the pin, as the target of a link, since bpffs has no ordinary files. Where the former one is an earlier registration
+/// of the same name, which is gone by then, every kernel's own is noted.
 pub(crate) fn make_default(algorithm: &Algorithm) -> io::Result<()> {
-    let former = default(algorithm.kind)?;
+    let mut former = default(algorithm.kind)?;
+    if former == algorithm.kernel_name {
+        algorithm.kind.places().built_in.clone_into(&mut former);
+    }
     std::os::unix::fs::symlink(&former, note(algorithm)?)?;
     std::fs::write(algorithm.kind.places().default, algorithm.kernel_name)
 }
@@ -157,9 +161,10 @@ fn remove(algorithm: &Algorithm, kind: &str) -> io::Result<()> {
 /// If there is no pin, or it cannot be removed.
 pub fn unload(algorithm: &'static Algorithm) -> Result<(), UnloadError> {
     let path = place(algorithm);
-    if path.exists() {
+    let failed = |error| UnloadError::Failed { path: FOLDER.into(), error };
+    if path.try_exists().map_err(failed)? {
         let taken_back = remove(algorithm, GROUP).and_then(|()| put_default_back(algorithm));
-        taken_back.map_err(|error| UnloadError::Failed { path: FOLDER.into(), error })?;
+        taken_back.map_err(failed)?;
     }
     match std::fs::remove_file(&path) {
         Ok(()) => {}

@@ -44,7 +44,7 @@ pub struct AcksArgs {
     #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
     /// Move every ACK, as the paper does: none keeps its path, and a path that loses ACKs is left only when probes find
-    /// it out.
+    /// it out, or the other host answers with a RST.
     #[arg(long)]
     pub no_caution: bool,
     /// Print each round of probes as a line of JSON, instead of a line for each change.

@@ -199,6 +199,32 @@ unloaded ab_veno\n";
     until("ab_veno is gone", || !registered("ab_veno"));
 }
 
+/// The pin went without `unload`, so that the namespace has a default that is not registered any more.
+#[test]
+fn an_earlier_registration_is_no_default_to_return_to() {
+    let Some(_turn) = turn("load-default-gone", &LOADING) else { return };
+    if lacks("unshare") {
+        eprintln!("SKIPPED: load-default-gone: it takes unshare");
+        return;
+    }
+    let script = "mount -t bpf bpf /sys/fs/bpf || exit 99
+default=/proc/sys/net/ipv4/tcp_congestion_control
+$ANABRANCH kernel load veno --pin --default
+rm -r /sys/fs/bpf/anabranch
+tries=0
+while grep -qw ab_veno /proc/sys/net/ipv4/tcp_available_congestion_control; do
+    tries=$((tries + 1)); test $tries -lt 100; sleep 0.1
+done
+cat $default
+$ANABRANCH kernel load veno --pin --default
+$ANABRANCH kernel unload veno
+cat $default";
+    let (text, _) = alone(script, Path::new("/"));
+    let pinned = "loaded ab_veno, default of this network namespace, pinned as /sys/fs/bpf/anabranch/ab_veno\n";
+    assert_eq!(text, format!("{pinned}ab_veno\n{pinned}unloaded ab_veno\nreno\n"));
+    until("ab_veno is gone", || !registered("ab_veno"));
+}
+
 /// The pin of a congestion control under the name of a scheduler stands in for one: what lies in the folder is seen and
 /// taken back by its name.
 #[test]
