@@ -78,7 +78,7 @@ pub fn clean_up() -> usize {
         return 0;
     }
     let count = abandoned.len();
-    abandoned.into_iter().for_each(|mut undo| undo.run());
+    abandoned.into_iter().for_each(|mut undo| _ = undo.run());
     count
 }
 

@@ -77,10 +77,11 @@ impl Steered {
         }
     }
 
-    /// Puts all endpoints back, and returns their number.
-    pub fn put_back(&mut self) -> usize {
-        self.undo.run();
-        std::mem::take(&mut self.originals).len()
+    /// Puts all endpoints back. Returns the number of those that are there again, and for each other one the reason.
+    pub fn put_back(&mut self) -> (usize, Vec<String>) {
+        let failed = self.undo.run();
+        let all = std::mem::take(&mut self.originals).len();
+        (all.saturating_sub(failed.len()), failed.iter().map(ToString::to_string).collect())
     }
 }
 

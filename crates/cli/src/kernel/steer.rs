@@ -27,7 +27,7 @@ use std::process::Child;
 #[command(after_help = "Examples:
   sudo anabranch kernel steer --policy paths.toml              steers until a signal ends it, then puts all back
   sudo anabranch kernel steer --policy paths.toml --gate lia   accepts rules with `then = \"gate\"`, an experiment
-  anabranch kernel steer --policy paths.toml --once            what is measured now, and which rules that meets
+  sudo anabranch kernel steer --policy paths.toml --once       what is measured now, and which rules that meets
   sudo anabranch kernel steer --policy paths.toml --dry-run    says what it would do, and does nothing
 
 A policy file:
@@ -147,7 +147,12 @@ pub(super) fn steer(args: &SteerArgs) -> Result<(), Failure> {
     let time = clock.now().since(Instant::ZERO);
     quotas.roll(&mut steering);
     quotas.save()?;
-    let put_back = paths.put_back();
+    let (put_back, failed) = paths.put_back();
+    for why in failed {
+        crate::output::remark(&format!(
+            "an endpoint could not be put back: {why}; `ip mptcp endpoint` shows what is there"
+        ));
+    }
     if let Some(keeper) = keeper {
         keeper.end();
     }

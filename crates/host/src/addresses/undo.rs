@@ -182,17 +182,21 @@ impl Undo {
         flock(&self.file, FlockOperation::Unlock).expect("it is locked");
     }
 
-    /// Undoes everything, the last first. What cannot be undone has gone already, with the device for instance.
-    pub(crate) fn run(&mut self) {
+    /// Undoes everything, the last first, and returns the errors of what could not be undone: mostly it has gone
+    /// already, with its device for instance.
+    pub(crate) fn run(&mut self) -> Vec<AddressError> {
+        let mut failed = Vec::new();
         for step in self.steps.drain(..).rev() {
             if let Err(error) = step.run() {
                 tracing::debug!(target: "anabranch::addresses", %error, "nothing to undo");
+                failed.push(error);
             }
         }
         let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
         if let Err(error) = emptied {
             tracing::warn!(target: "anabranch::addresses", %error, "notes are left in {DIRECTORY}");
         }
+        failed
     }
 }
 

@@ -157,14 +157,14 @@ impl Paths {
         self.gated = closed;
     }
 
-    /// Opens all gates, puts all endpoints back, and returns the number of these.
-    pub(super) fn put_back(&mut self) -> usize {
+    /// Opens all gates, and puts all endpoints back: their number, and the reason for each that is not there again.
+    pub(super) fn put_back(&mut self) -> (usize, Vec<String>) {
         for address in std::mem::take(&mut self.gated) {
             // It opens by itself in any case.
             _ = self.gates.as_ref().map(|gates| gates.open(address));
         }
         match &mut self.world {
-            World::Seen(_) => 0,
+            World::Seen(_) => (0, Vec::new()),
             World::Steered(steered) => steered.put_back(),
         }
     }
