@@ -90,8 +90,8 @@ class Hosts:
         return cpu / gbit, gbit
 
 
-def in_programs(control):
-    """Time in the programs of a control so far [s], and their calls."""
+def in_programs():
+    """Time in all programs of struct_ops so far [s], and their calls."""
     listed = subprocess.run(["bpftool", "-j", "prog", "show"], check=True, stdout=subprocess.PIPE, text=True)
     ours = [it for it in json.loads(listed.stdout) if it["type"] == "struct_ops"]
     return sum(it.get("run_time_ns", 0) for it in ours) * 1e-9, sum(it.get("run_cnt", 0) for it in ours)
@@ -134,9 +134,9 @@ def main():
                 line = f"{name:<9} {quartiles(values)}"
                 if name != "reno":
                     STATS.write_text("1")
-                    before = in_programs(name)
+                    before = in_programs()
                     _, gbit = hosts.transfer(kernel_names[name], options.seconds)
-                    after = in_programs(name)
+                    after = in_programs()
                     STATS.write_text(enabled)
                     spent, calls = after[0] - before[0], after[1] - before[1]
                     share = spent / gbit / statistics.median(prices["reno"])

@@ -456,7 +456,7 @@ class Soak:
             return self.fail(number, f"the testbed ended with {status}: {(folder / 'testbed.log').read_text()[-2000:]}")
         said = json.loads((folder / "client.json").read_text())
         self.judge(number, said, names)
-        self.totals.update({"rounds": 1, "failures of paths": failures, "loaded": 2 * len(loaded)})
+        self.totals.update({"rounds": 1, "failures of paths": failures, "loaded": (1 + self.options.reload) * len(loaded)})
         counted = [it for it in said["connections"] if not it["aborted"] and it["error"] is None]
         moved = sum(it["up"] + it["down"] for it in counted)
         late = "" if json.loads((folder / "testbed.json").read_text())["valid"] else ", the testbed was late"
@@ -578,7 +578,8 @@ def main():
         os.environ[MARK] = str(os.getpid())
         # Warnings that the kernel gives once until the next boot are given anew.
         script = """mount -t bpf bpf /sys/fs/bpf || exit
-            mount -t debugfs none /sys/kernel/debug
+            mount -t debugfs none /sys/kernel/debug || exit
+            echo 1 > /sys/kernel/debug/clear_warn_once || exit
             exec "$@" """
         words = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, *sys.argv]
         os.execvp(words[0], words)
