@@ -576,10 +576,11 @@ def main():
     if MARK not in os.environ:
         # Pins are in a bpffs of its own.
         os.environ[MARK] = str(os.getpid())
-        # Warnings that the kernel gives once until the next boot are given anew.
+        # Warnings that the kernel gives once until the next boot are given anew, where it lets them.
         script = """mount -t bpf bpf /sys/fs/bpf || exit
-            mount -t debugfs none /sys/kernel/debug || exit
-            echo 1 > /sys/kernel/debug/clear_warn_once || exit
+            mount -t debugfs none /sys/kernel/debug
+            echo 1 2> /dev/null > /sys/kernel/debug/clear_warn_once ||
+                echo "a warning that the kernel gives once, and has given since the boot, would not be seen" >&2
             exec "$@" """
         words = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, *sys.argv]
         os.execvp(words[0], words)
