@@ -51,10 +51,9 @@ pub fn features() -> Vec<Feature> {
         ),
         feature(
             "struct-ops",
-            has(Kind::Struct, "bpf_struct_ops_tcp_congestion_ops"),
+            has(Kind::Struct, OPERATIONS) && has(Kind::Function, LINKS),
             "congestion controls can be BPF programs",
-            "its BTF has no `bpf_struct_ops_tcp_congestion_ops`: CONFIG_BPF_JIT and CONFIG_BPF_SYSCALL are needed"
-                .into(),
+            format!("its BTF lacks `{OPERATIONS}` (CONFIG_BPF_JIT, CONFIG_BPF_SYSCALL) or `{LINKS}` (Linux 6.4)"),
         ),
         feature(
             "kernel-functions",
@@ -128,6 +127,10 @@ fn classifier() -> Result<(), String> {
     };
     sys::load_program(&program, None).map(drop).map_err(|error| error.to_string())
 }
+
+/// Needs of congestion controls from BPF: their operations, and links that take the registration back.
+const OPERATIONS: &str = "bpf_struct_ops_tcp_congestion_ops";
+const LINKS: &str = "bpf_struct_ops_link_create";
 
 /// Functions of the kernel that the programs call.
 const FUNCTIONS: &[&str] = &["bpf_rdonly_cast", "tcp_slow_start", "tcp_reno_undo_cwnd"];
