@@ -456,7 +456,8 @@ class Soak:
             return self.fail(number, f"the testbed ended with {status}: {(folder / 'testbed.log').read_text()[-2000:]}")
         said = json.loads((folder / "client.json").read_text())
         self.judge(number, said, names)
-        self.totals.update({"rounds": 1, "failures of paths": failures, "loaded": (1 + self.options.reload) * len(loaded)})
+        loads = (1 + self.options.reload) * len(loaded)
+        self.totals.update({"rounds": 1, "failures of paths": failures, "loaded": loads})
         counted = [it for it in said["connections"] if not it["aborted"] and it["error"] is None]
         moved = sum(it["up"] + it["down"] for it in counted)
         late = "" if json.loads((folder / "testbed.json").read_text())["valid"] else ", the testbed was late"

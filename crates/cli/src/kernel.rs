@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output;
 use anabranch_kernel::{
     ALGORITHMS, Access, Algorithm, AlgorithmKind, Feature, Grouped, LoadError, Loaded, SchedulerState, SchedulerStatus,
-    Status, UnloadError, features, give_to_group, load, load_for, schedulers, sees_pins, status, unload,
+    Status, features, give_to_group, load, load_for, schedulers, sees_pins, status, unload,
 };
 use anabranch_lab::format::{KERNEL_FEATURES, KERNEL_STATUS};
 use anabranch_policy::Catalogue;
@@ -126,7 +126,7 @@ pub fn kernel(catalogue: &Catalogue, args: &KernelArgs) -> Result<(), Failure> {
         Action::Load(args) => register(args),
         Action::Unload(args) => {
             let algorithm = find(args)?;
-            unload(algorithm).map_err(not_unloaded)?;
+            unload(algorithm).map_err(|error| with_remedy(&error, error.remedy()))?;
             output::print(&format!("unloaded {}\n", algorithm.kernel_name))
         }
         Action::Status(form) => show_status(form),
@@ -202,17 +202,8 @@ fn hold() -> ! {
     }
 }
 
-fn not_unloaded(error: UnloadError) -> Failure {
-    let help = match &error {
-        UnloadError::NotLoaded(_) => "`anabranch kernel status` says what is loaded",
-        UnloadError::Held(_) => "end that command, or use `kernel load --pin` for one that `unload` takes back",
-        UnloadError::Failed { .. } => "run it as root: most systems let nobody else into bpffs",
-    };
-    Failure::Failed(miette::miette!(help = help, "{error}"))
-}
-
 fn show_status(form: &Form) -> Result<(), Failure> {
-    let all = status();
+    let (all, sees_pins) = (status(), sees_pins());
     if form.json {
         return output::print(&output::json(&KERNEL_STATUS, &InKernel { loaded: all })?);
     }
@@ -224,14 +215,14 @@ fn show_status(form: &Form) -> Result<(), Failure> {
         let state = match &status.pin {
             Some(path) if status.registered => format!("pinned as {}", path.display()),
             Some(path) => format!("pinned as {}, but not registered in this kernel", path.display()),
-            None if !sees_pins() => "held by a running command, or pinned".to_owned(),
+            None if !sees_pins => "held by a running command, or pinned".to_owned(),
             None => "held by a running command".to_owned(),
         };
         let default = if status.default { ", default of this network namespace" } else { "" };
         text += &format!("{:<names$} {:<kernel_names$} {kind}{state}{default}\n", status.name, status.kernel_name);
     }
     output::print(if all.is_empty() { "nothing is loaded\n" } else { &text })?;
-    if !all.is_empty() && !sees_pins() {
+    if !all.is_empty() && !sees_pins {
         output::remark("pins are not shown: only root may look into bpffs here");
     }
     Ok(())
@@ -263,7 +254,11 @@ fn unknown(kind: AlgorithmKind, name: &str) -> Failure {
 }
 
 fn failed(error: LoadError) -> Failure {
-    match error.remedy() {
+    with_remedy(&error, error.remedy())
+}
+
+fn with_remedy(error: &dyn std::error::Error, remedy: Option<&'static str>) -> Failure {
+    match remedy {
         Some(remedy) => Failure::Failed(miette::miette!(help = remedy, "{error}")),
         None => Failure::Failed(miette::miette!("{error}")),
     }

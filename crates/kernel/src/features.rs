@@ -9,6 +9,7 @@ use rustix::fs::statfs;
 use rustix::thread::{CapabilitySet, capabilities};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::io;
 
 /// An ability of the kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
@@ -79,9 +80,10 @@ pub fn features() -> Vec<Feature> {
             classifier.is_ok() && has(Kind::Struct, TCX),
             "ACKs can take another path (`kernel acks`): BPF programs see the packets of a device",
             match classifier {
-                Err(error) => {
-                    format!("a program of two instructions is refused: {error} (it takes CAP_NET_ADMIN as well)")
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    format!("programs for devices are refused: {error}; they take CAP_NET_ADMIN as well")
                 }
+                Err(error) => format!("a program of two instructions is refused: {error}"),
                 Ok(()) => format!("its BTF has no `{TCX}`; Linux 6.6 has it"),
             },
         ),
@@ -110,7 +112,7 @@ fn missing_capabilities() -> Vec<&'static str> {
 }
 
 /// Loads a program for tc that lets every packet pass, and forgets it.
-fn classifier() -> Result<(), String> {
+fn classifier() -> io::Result<()> {
     // r0 = 0; exit
     let instructions = [0xb7, 0, 0, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0];
     let program = sys::Program {
@@ -125,7 +127,7 @@ fn classifier() -> Result<(), String> {
         lines: &[],
         relocations: &[],
     };
-    sys::load_program(&program, None).map(drop).map_err(|error| error.to_string())
+    sys::load_program(&program, None).map(drop)
 }
 
 /// Needs of congestion controls from BPF: their operations, and links that take the registration back.

@@ -102,9 +102,7 @@ impl LoadError {
                 "run it as root, or with CAP_BPF and CAP_PERFMON outside of a user namespace; `kernel acks` and \
                      `--cgroup` also need CAP_NET_ADMIN",
             ),
-            LoadError::NoPlace(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                Some("run it as root: most systems let nobody else into bpffs")
-            }
+            LoadError::NoPlace(error) if error.kind() == io::ErrorKind::PermissionDenied => Some(pin::ROOT),
             LoadError::NoPlace(_) => Some("pins need bpffs: mount -t bpf bpf /sys/fs/bpf"),
             LoadError::Group { .. } => Some(
                 "accepted: a directory of cgroup v2, such as /sys/fs/cgroup/user.slice; `mount -t cgroup2` tells where \

@@ -22,7 +22,8 @@ pub struct Status {
     pub kernel_name: &'static str,
     /// It can be chosen.
     pub registered: bool,
-    /// Its place in bpffs, if it is pinned; otherwise a running command holds it.
+    /// Its place in bpffs, if it is pinned and the process [sees pins](sees_pins); otherwise a running command holds
+    /// it.
     pub pin: Option<PathBuf>,
     /// It is the default of this network namespace.
     pub default: bool,
@@ -46,6 +47,21 @@ pub enum UnloadError {
         error: io::Error,
     },
 }
+
+impl UnloadError {
+    /// Returns a remedy, if there is one.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            UnloadError::NotLoaded(_) => Some("`anabranch kernel status` says what is loaded"),
+            UnloadError::Held(_) => Some("end that command; `unload` takes back what `kernel load --pin` left"),
+            UnloadError::Failed { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => Some(ROOT),
+            UnloadError::Failed { .. } => None,
+        }
+    }
+}
+
+/// Remedy for a process that may not look into bpffs.
+pub(crate) const ROOT: &str = "run it as root: most systems let nobody else into bpffs";
 
 fn place(algorithm: &Algorithm) -> PathBuf {
     PathBuf::from(FOLDER).join(algorithm.kernel_name)
@@ -99,11 +115,9 @@ fn default(kind: AlgorithmKind) -> io::Result<String> {
 /// the pin, as the target of a link, since bpffs has no ordinary files. Where the former one is an earlier registration
 /// of the same name, which is gone by then, every kernel's own is noted.
 pub(crate) fn make_default(algorithm: &Algorithm) -> io::Result<()> {
-    let mut former = default(algorithm.kind)?;
-    if former == algorithm.kernel_name {
-        algorithm.kind.places().built_in.clone_into(&mut former);
-    }
-    std::os::unix::fs::symlink(&former, note(algorithm)?)?;
+    let former = Some(default(algorithm.kind)?).filter(|name| name != algorithm.kernel_name);
+    let former = former.as_deref().unwrap_or(algorithm.kind.places().built_in);
+    std::os::unix::fs::symlink(former, note(algorithm)?)?;
     std::fs::write(algorithm.kind.places().default, algorithm.kernel_name)
 }
 

@@ -170,10 +170,7 @@ impl Said {
 }
 
 fn failed(error: AcksError) -> Failure {
-    match error.remedy() {
-        Some(remedy) => Failure::Failed(miette::miette!(help = remedy, "{error}")),
-        None => Failure::Failed(miette::miette!("{error}")),
-    }
+    super::with_remedy(&error, error.remedy())
 }
 
 #[cfg(test)]

@@ -48,8 +48,13 @@ fn place_of(test: &str) -> Option<PathBuf> {
 
 /// Runs a script in the client, with the command and iperf3 in the server.
 fn try_out(directory: &Path, backend: &str, script: &str) {
-    // An iperf3 that could not listen yet would end the test; the testbed waits until it does.
-    let server = format!("{} & exec mptcpize run iperf3 -s", command(SERVER, "server.log"));
+    try_with(directory, backend, "mptcpize run iperf3 -s", script);
+}
+
+/// Runs a script in the client, with the command and this program in the server.
+fn try_with(directory: &Path, backend: &str, program: &str, script: &str) {
+    // A program that could not listen yet would end the test; the testbed waits until it does.
+    let server = format!("{} & exec {program}", command(SERVER, "server.log"));
     fs::write(directory.join("client.sh"), script).unwrap();
     let output = run(
         directory,
@@ -143,38 +148,45 @@ until tail -n 1 server.log | grep -q 'silent'; do sleep 0.1; done\n"
     assert!(server("refused") > 0 && server("barred") > 0, "{} and {}", server("refused"), server("barred"));
 }
 
-/// Reads two connections to their ends, and answers each with the number of its bytes.
+/// Reads four connections to their ends, and answers each with the number of its bytes.
 const READER: &str = "import socket, threading
 listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
 listener.bind(('10.77.0.1', 5600))
 listener.listen()
-def read(connection):
-    count = 0
+def read(listener):
+    connection, count = listener.accept()[0], 0
     while data := connection.recv(65536):
         count += len(data)
     connection.sendall(str(count).encode())
     connection.close()
-readers = [threading.Thread(target=read, args=listener.accept()[:1]) for _ in range(2)]
+readers = [threading.Thread(target=read, args=[listener]) for _ in range(4)]
 [reader.start() for reader in readers]
 [reader.join() for reader in readers]
 ";
 
-/// An MPTCP connection on one path, and one of plain TCP with the same ports on the other, which sends.
+/// An MPTCP connection on one path, and one of plain TCP with the same ports on the other, which sends. It begins
+/// later, then earlier.
 const WRITER: &str = "import socket, time
-def connect(protocol, address):
+def connect(protocol, address, port):
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
-    connection.bind((address, 45000))
+    connection.bind((address, port))
     connection.settimeout(20)
     connection.connect(('10.77.0.1', 5600))
     return connection
-known = connect(socket.IPPROTO_MPTCP, '10.77.1.2')
-known.sendall(bytes(1000))
-time.sleep(1)
-plain = connect(0, '10.77.2.2')
-plain.sendall(bytes(4_000_000))
-for connection in plain, known:
-    connection.shutdown(socket.SHUT_WR)
-    print(connection.recv(100).decode())
+def know(port):
+    known = connect(socket.IPPROTO_MPTCP, '10.77.1.2', port)
+    known.sendall(bytes(1000))
+    time.sleep(1)
+    return known
+def finish(plain, known):
+    plain.sendall(bytes(4_000_000))
+    for connection in plain, known:
+        connection.shutdown(socket.SHUT_WR)
+        print(connection.recv(100).decode())
+known = know(45000)
+finish(connect(0, '10.77.2.2', 45000), known)
+plain = connect(0, '10.77.2.2', 45001)
+finish(plain, know(45001))
 ";
 
 /// Its ACKs arrive with the ports of the subflow that is known, and are not that one's.
@@ -187,14 +199,11 @@ fn another_connection_with_the_same_ports_keeps_its_acks() {
     }
     fs::write(directory.join("reader.py"), READER).unwrap();
     fs::write(directory.join("writer.py"), WRITER).unwrap();
-    let server = format!("{} & exec python3 reader.py", command(SERVER, "server.log"));
-    let client = command(CLIENT, "client.log");
-    let script = format!("{client} & acks=$!\n{AGREED}python3 writer.py > counts.log 2>&1 || exit 1\nkill $acks\n");
-    fs::write(directory.join("client.sh"), format!("{script}wait $acks\n")).unwrap();
-    let output = run(&directory, &["paths.toml", "--duration", "60s", "--server", &server, "--", "sh", "client.sh"]);
-    let said = fs::read_to_string(directory.join("counts.log")).unwrap();
-    assert!(output.status.success(), "{}{said}", stderr(&output));
-    assert_eq!(said, "4000000\n1000\n");
+    let acks = command(CLIENT, "client.log");
+    let write = "python3 writer.py > counts.log || exit 1\n";
+    let script = format!("{acks} & acks=$!\n{AGREED}{write}kill $acks; wait $acks\n");
+    try_with(&directory, "tun", "python3 reader.py", &script);
+    assert_eq!(fs::read_to_string(directory.join("counts.log")).unwrap(), "4000000\n1000\n".repeat(2));
 }
 
 /// Two hosts that mean different paths move nothing.

@@ -165,3 +165,29 @@ pub(super) fn is_same(ours: &KnownFlow, theirs: &KnownFlow) -> bool {
     let ports = (theirs.ports.remote, theirs.ports.local, theirs.ports.ipv6);
     (ours.ports.local, ours.ports.remote, ours.ports.ipv6) == ports && ours.path == theirs.path
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::acks::host::tests::spec;
+
+    #[test]
+    fn a_number_without_an_echo_waits_while_another_is_proven() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut path = Path::open(1, spec("127.0.0.1", "127.0.0.2"), 9, &socket).unwrap();
+        path.sent.push_back((7, Instant::ZERO));
+        let message = |nonce, echo| {
+            let (kind, flows) = (Kind::Probe, Vec::new());
+            Message { kind, interval: 200, nonce, echo, digest: 0, flows }
+        };
+        let mut heard = |millis: u64, nonce, echo| {
+            path.take(&socket, Instant::from_nanos(millis * 1_000_000), &message(nonce, echo), &message(0, 0));
+            path.heard
+        };
+        assert_eq!((heard(0, 1, 0), heard(100, 2, 0)), (1, 2), "none is proven yet");
+        assert_eq!(heard(200, 3, 7), 3, "proven");
+        assert_eq!(heard(1200, 99, 0), 3, "forged");
+        assert_eq!(heard(1201, 4, 0), 4, "of a host that began anew");
+    }
+}
