@@ -33,6 +33,11 @@ impl Connection {
         self.take_data_ack(now, slot, segment, dss, shared);
         let Some(map) = dss.map else { return Some(Placing::ByTable) };
         if map.length == 0 {
+            // An infinite mapping holds from the first byte that comes with it; without a byte, or a FIN in its place,
+            // it maps nothing (A-INFINITE).
+            if segment.sequence_length() == 0 {
+                return Some(Placing::ByTable);
+            }
             if self.can_follow() {
                 self.fall_back(now, FallbackReason::InfiniteMapping, shared);
                 return Some(Placing::ByTable);
