@@ -3,6 +3,7 @@
 mod info;
 mod loads;
 mod paths;
+mod remains;
 
 use crate::chance::Chance;
 use crate::chosen::Chosen;
@@ -14,12 +15,13 @@ use crate::memory::Memory;
 use crate::path_mtu::Mtus;
 use crate::shared::{Route, Shared};
 use crate::{
-    Config, ConfigError, ConnectionId, ConnectionStats, Counters, Ended, Event, OpenError, ReadError, SubflowStats,
-    Switch, Transmit, WriteError, connection,
+    Config, ConfigError, ConnectionId, ConnectionStats, Counters, Event, OpenError, ReadError, SubflowStats, Switch,
+    Transmit, WriteError, connection,
 };
 use anabranch_units::{Bytes, Entropy, Instant, Secret, Seed, SubflowId};
 use anabranch_wire::{Echo, FlowKey, Segment};
 use bytes::Bytes as Data;
+use remains::Remains;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -62,7 +64,7 @@ impl Read {
 ///   [`Endpoint::poll_transmit`]; after
 ///   [`Event::Writable`] it may [`write`](Endpoint::write) again; after [`Event::PeerFinished`] and its own last byte
 ///   it calls
-///   [`Endpoint::shutdown`]; after [`Event::Closed`] or [`Event::Reset`] it reads statistics and calls
+///   [`Endpoint::shutdown`]; after [`Event::Closed`] or [`Event::Reset`] it reads what is left, and statistics, and calls
 ///   [`Endpoint::forget`].
 ///
 /// Optional are [`Endpoint::handle_departure`] (for TCP Small Queues; then [`Config::reports_departures`] is set),
@@ -82,8 +84,8 @@ pub struct Endpoint {
     refusals: Refusals,
     /// Connections whose load may have changed; `None` unless the driver asked for it.
     changed: Option<Vec<u32>>,
-    /// Statistics of connections that are gone.
-    closed: BTreeMap<ConnectionId, (ConnectionStats, Vec<SubflowStats>)>,
+    /// Connections that are gone and not forgotten.
+    closed: BTreeMap<ConnectionId, Remains>,
 }
 
 pub(crate) struct Slot {
@@ -231,18 +233,20 @@ impl Endpoint {
         self.get(id).map_or(0, |connection| connection.write_space(&self.shared))
     }
 
-    /// Takes the next piece of a connection's stream. After the end of a connection that was closed in order it returns
-    /// [`Read::End`], until [`Endpoint::forget`]. A reset discards what was not read by the next
-    /// [`Endpoint::poll_transmit`].
+    /// Takes the next piece of a connection's stream. After [`Event::Closed`] and [`Event::Reset`] it goes on with what
+    /// had arrived in order, until [`Endpoint::forget`]; then comes [`Read::End`] if the peer's stream was whole. No
+    /// event tells of either.
     ///
     /// # Errors
     ///
-    /// If there is no such connection, or it ended otherwise.
+    /// If there is no such connection, if we aborted it, or when all is read of a stream that a reset has cut off.
     pub fn read(&mut self, id: ConnectionId) -> Result<Read, ReadError> {
         let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) else {
-            let in_order = self.closed.get(&id).is_some_and(|(stats, _)| stats.ended == Some(Ended::InOrder));
-            return if in_order { Ok(Read::End) } else { Err(ReadError) };
+            return self.closed.get_mut(&id).ok_or(ReadError)?.read();
         };
+        if connection.is_given_up() {
+            return Err(ReadError);
+        }
         if let Some(piece) = connection.read(&mut self.shared) {
             self.touch_after(id.index, true);
             return Ok(Read::Data(piece.into()));
@@ -499,18 +503,18 @@ impl Endpoint {
     /// [`Endpoint::forget`].
     pub fn connection_stats(&self, id: ConnectionId) -> Option<ConnectionStats> {
         let alive = self.get(id).map(Connection::stats);
-        alive.or_else(|| self.closed.get(&id).map(|(stats, _)| stats.clone()))
+        alive.or_else(|| self.closed.get(&id).map(|remains| remains.stats.clone()))
     }
 
     /// Returns the statistics of a connection's subflows, in the order of their ids and with those that are gone; empty
     /// for an unknown connection. They are kept as long as those of the connection.
     pub fn subflow_stats(&self, id: ConnectionId) -> Vec<SubflowStats> {
         let alive = self.get(id).map(Connection::subflow_stats);
-        alive.or_else(|| self.closed.get(&id).map(|(_, subflows)| subflows.clone())).unwrap_or_default()
+        alive.or_else(|| self.closed.get(&id).map(|remains| remains.subflows.clone())).unwrap_or_default()
     }
 
-    /// Drops what is left of a connection that is gone. The right place is where the application hears of its end,
-    /// which is a little before the connection is taken down.
+    /// Drops what is left of a connection that is gone, unread data included. The right place is where the application
+    /// hears of its end, which is a little before the connection is taken down.
     pub fn forget(&mut self, id: ConnectionId) {
         self.closed.remove(&id);
         if let Some(connection) = slot_mut(&mut self.connections, id).and_then(|slot| slot.connection.as_mut()) {
@@ -628,7 +632,7 @@ impl Endpoint {
         if connection.is_gone() {
             let id = ConnectionId { index, generation: slot.generation };
             if connection.is_known() && !connection.forgotten {
-                self.closed.insert(id, (connection.stats(), connection.subflow_stats()));
+                self.closed.insert(id, Remains::of(connection));
             }
             self.shared.counters.refused_data += connection.refused();
             slot.connection = None;

@@ -205,7 +205,7 @@ fn reading_and_writing_tell_why_not() {
     assert_eq!(host.read(id), Err(ReadError));
 }
 
-/// A connection that ended in order still tells so; what a reset leaves unread is lost.
+/// A connection that ended in order still tells so.
 #[test]
 fn the_end_can_be_asked_for_again() {
     let addresses = [[10, 0, 0, 1], [10, 1, 0, 1]].map(IpAddr::from);

@@ -19,6 +19,13 @@ const PIECE: u64 = 96;
 /// scoreboard.
 const SEGMENT: u64 = 72;
 
+impl Load {
+    /// Bytes that the bookkeeping of so many pieces takes up.
+    pub(crate) fn of_pieces(pieces: usize) -> u64 {
+        pieces as u64 * PIECE
+    }
+}
+
 impl Progress {
     pub(super) fn new(now: Instant) -> Self {
         Progress { acked: 0, fin_acked: false, received: 0, at: now }
@@ -52,7 +59,7 @@ impl Connection {
             held += subflow.rx.ofo.bytes() + subflow.rx.unplaced.len();
             pieces += subflow.rx.ofo.fragments() + subflow.rx.unplaced.pieces();
         }
-        held += pieces as u64 * PIECE + out.log.len() as u64 * SEGMENT;
+        held += Load::of_pieces(pieces) + out.log.len() as u64 * SEGMENT;
         Load {
             held: Bytes::new(held),
             unacknowledged: Bytes::new(out.buffer.end() - out.una.min(out.buffer.end())),

@@ -57,9 +57,10 @@ mod throttling;
 mod timers;
 mod watchdog;
 
+use crate::pieces::Pieces;
 use crate::shared::Shared;
 use crate::subflow::State;
-use crate::{ConnectionId, ConnectionStats, Event, SubflowStats, Switch, WriteError};
+use crate::{ConnectionId, ConnectionStats, Ended, Event, SubflowStats, Switch, WriteError};
 use acks::AckRouting;
 use anabranch_policy::Event as PolicyEvent;
 use anabranch_units::{Instant, Key, Seed, SubflowId};
@@ -173,6 +174,16 @@ impl Connection {
         self.receiver.finished() && self.receiver.unread() == 0
     }
 
+    /// True if the peer has closed its direction and all of it has come.
+    pub(crate) fn has_received_all(&self) -> bool {
+        self.receiver.finished()
+    }
+
+    /// Hands over what the application has not read of a connection that is gone, with its length.
+    pub(crate) fn take_unread(&mut self) -> (Pieces, u64) {
+        self.receiver.take_unread()
+    }
+
     /// Returns the bytes that the send buffer admits now.
     pub(crate) fn write_space(&self, shared: &Shared) -> usize {
         if self.check_write().is_err() {
@@ -209,7 +220,8 @@ impl Connection {
                 self.admit_rest(slot);
             }
         }
-        if self.receiver.take_end_of_stream() {
+        // After the event of its end, no other follows.
+        if !self.life.is_gone() && self.receiver.take_end_of_stream() {
             shared.event(self.id, Event::PeerFinished);
         }
         if matches!(self.life, Life::Unread(_)) && self.receiver.unread() == 0 {
@@ -288,6 +300,11 @@ impl Connection {
     /// Tells whether the connection is over.
     pub(crate) fn is_gone(&self) -> bool {
         self.life.is_gone()
+    }
+
+    /// Tells whether our application has ended it.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.life.is_gone() && self.stats.ended == Some(Ended::Aborted)
     }
 
     /// The application knows of this connection: it opened it, or was told that a peer did.

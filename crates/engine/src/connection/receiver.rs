@@ -223,6 +223,11 @@ impl Receiver {
         Some(chunk)
     }
 
+    /// Hands over all that was not read.
+    pub(super) fn take_unread(&mut self) -> (Pieces, u64) {
+        (std::mem::take(&mut self.ready), std::mem::take(&mut self.unread))
+    }
+
     /// A round trip may be over, after which the buffer may grow.
     pub(super) fn autotune(&mut self, now: Instant, longest_rtt: impl FnOnce() -> Option<Duration>) {
         if let Some(autotune) = self.autotune.as_deref_mut().filter(|autotune| autotune.is_due(now))

@@ -1,13 +1,13 @@
 //! The loads of an endpoint's connections, for an application that bounds what its peers may take up.
 
-use super::Endpoint;
+use super::{Endpoint, Remains};
 use crate::connection::Connection;
 use crate::{ConnectionId, Load};
 
 impl Endpoint {
-    /// Memory that a connection takes up now; `None` once it is gone.
+    /// Memory that a connection takes up now; `None` once it is gone and all that it received was read.
     pub fn load(&self, id: ConnectionId) -> Option<Load> {
-        self.get(id).map(Connection::load)
+        self.get(id).map(Connection::load).or_else(|| self.closed.get(&id).and_then(Remains::load))
     }
 
     /// Starts recording connections whose load may have changed, for [`Endpoint::poll_changed`].

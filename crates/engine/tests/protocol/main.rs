@@ -30,5 +30,6 @@ mod retransmitted_bytes;
 mod rfc8684_laws;
 mod segment_sizes;
 mod switching;
+mod unread;
 mod useless_subflows;
 mod waiting_for_the_peer;

@@ -54,6 +54,8 @@ impl Stage<'_> {
             }
             Event::Closed => self.leave(host, id, session),
             Event::Reset => {
+                // What had arrived before is there to be read.
+                self.drink(host, id, session, receives);
                 self.report_failure(session);
                 self.leave(host, id, session);
             }

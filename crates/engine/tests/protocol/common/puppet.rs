@@ -181,9 +181,8 @@ impl Puppet {
     }
 
     /// A segment whose first byte is at subflow offset `at`, changed by `fill`, arrives at the endpoint.
-    pub fn send(&mut self, (line, at): (Line, u64), fill: impl FnOnce(&mut Segment)) {
-        let mut segment = Segment::new(line.flow, Flags::ACK, SubflowSeq::new(ISS) + at, line.irs + line.ack);
-        segment.window = WINDOW;
+    pub fn send(&mut self, place: (Line, u64), fill: impl FnOnce(&mut Segment)) {
+        let mut segment = Line::segment(place);
         fill(&mut segment);
         self.deliver(segment);
     }
@@ -295,6 +294,13 @@ impl Line {
     /// The place of a segment on this subflow.
     pub fn ack(self, at: u64) -> (Line, u64) {
         (self, at)
+    }
+
+    /// An ACK of the peer whose first byte is at subflow offset `at`.
+    pub fn segment((line, at): (Line, u64)) -> Segment {
+        let mut segment = Segment::new(line.flow, Flags::ACK, SubflowSeq::new(ISS) + at, line.irs + line.ack);
+        segment.window = WINDOW;
+        segment
     }
 
     /// The same subflow, acknowledging up to `offset`.
