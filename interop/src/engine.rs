@@ -226,7 +226,7 @@ fn open(namespace: &Namespace, name: &str, config: &Config) -> io::Result<Tun> {
         move || Tun::open(&name)
     })?;
     let ip = |args: &[&str]| namespace.command("ip", args).map(drop).map_err(io::Error::other);
-    ip(&["link", "set", name, "txqueuelen", "10000", "up"])?;
+    ip(&["link", "set", "dev", name, "txqueuelen", "10000", "up"])?;
     for address in &config.addresses {
         let length = if address.ip.is_ipv4() { 32 } else { 128 };
         ip(&["route", "add", &format!("{}/{length}", address.ip), "dev", name])?;

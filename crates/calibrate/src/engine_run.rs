@@ -54,7 +54,7 @@ fn open(namespace: &Namespace, addresses: &[IpAddr]) -> io::Result<Tun> {
         let words: Vec<&str> = arguments.split(' ').collect();
         namespace.command("ip", &words).map(drop).map_err(io::Error::other)
     };
-    ip(&format!("link set {DEVICE} up mtu 1500 txqueuelen 10000"))?;
+    ip(&format!("link set dev {DEVICE} up mtu 1500 txqueuelen 10000"))?;
     for address in addresses {
         ip(&format!("route add {address} dev {DEVICE}"))?;
     }

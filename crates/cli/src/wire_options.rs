@@ -41,7 +41,7 @@ pub struct WireOptions {
     #[arg(long, value_name = "NAME", default_value = Profile::DEFAULT, add = Names::one(What::Profiles))]
     pub profile: String,
     /// The TUN device: one that is there, or the name for a new one; `%d` becomes a number.
-    #[arg(long, value_name = "NAME", default_value = "anabranch%d")]
+    #[arg(long, value_name = "NAME", default_value = "anabranch%d", value_parser = interface_name)]
     pub tun: String,
     /// Disable offload of segmentation and checksums: every packet is whole, as on a wire.
     #[arg(long)]
@@ -151,10 +151,7 @@ impl WireOptions {
                 let help = "end the other program, or name another device with --tun".to_owned();
                 (format!("cannot open the TUN device {name}: another program has it open"), help)
             }
-            _ => (
-                format!("cannot open the TUN device {name}: {error}"),
-                "accepted: --tun NAME, at most 15 letters".to_owned(),
-            ),
+            _ => (format!("cannot open the TUN device {name}: {error}"), "accepted: --tun NAME".to_owned()),
         };
         Failure::Failed(miette::miette!(help = help, "{what}"))
     }
@@ -169,9 +166,14 @@ impl WireOptions {
         format!(
             "run it as root, or give the program this one capability:\n  sudo setcap cap_net_admin+ep {program}\n\
              or have a device made for you, and name it with --tun {device}:\n  \
-             sudo ip tuntap add dev {device} mode tun user $USER{flag}\n  sudo ip link set {device} up{routes}"
+             sudo ip tuntap add dev {device} mode tun user $USER{flag}\n  sudo ip link set dev {device} up{routes}"
         )
     }
+}
+
+/// Name of an interface, as the kernel and its tools take it.
+fn interface_name(text: &str) -> Result<String, String> {
+    anabranch_host::check_interface(text).map(|()| text.to_owned())
 }
 
 /// Another program has one of the addresses.

@@ -14,7 +14,7 @@ pub(crate) mod undo;
 
 pub use find::{AddressError, addresses_of, interface_between, interface_of};
 
-use crate::Pair;
+use crate::{Pair, names};
 use find::{choose_inner, mtu_of, routes_of, rules_for};
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -118,6 +118,9 @@ impl Borrowed {
     /// An inner address for `outer`, and the way of both kinds of packets.
     fn lend(&mut self, loan: &Loan, number: u8, outer: IpAddr) -> Result<(), AddressError> {
         let interface = interface_of(outer)?.ok_or(AddressError::NotOurs { address: outer })?;
+        if names::quoted(&interface).is_none() {
+            return Err(AddressError::Name { interface });
+        }
         let inner = choose_inner(&loan.pool, outer, number)?;
         let family = find::family(outer);
         let device = &loan.device;
@@ -191,7 +194,7 @@ impl Borrowed {
 
     /// The rules of nftables, in a table of our own.
     fn divert(&mut self, loan: &Loan) -> Result<(), AddressError> {
-        let table = format!("anabranch_{}", loan.device.replace(|letter: char| !letter.is_ascii_alphanumeric(), "_"));
+        let table = names::table(&loan.device);
         self.keep_kernel_out(&loan.ports)?;
         self.undo.later(Step::Command(vec![
             "nft".into(),

@@ -64,7 +64,7 @@ impl Namespace {
         })?;
         let file = made.recv().map_err(io::Error::other)??;
         let namespace = Namespace { name: name.into(), jobs, file: Arc::new(file) };
-        namespace.command("ip", &["link", "set", "lo", "up"]).map_err(io::Error::other)?;
+        namespace.command("ip", &["link", "set", "dev", "lo", "up"]).map_err(io::Error::other)?;
         Ok(namespace)
     }
 
@@ -106,9 +106,11 @@ impl Namespace {
         Err(CommandError::Failed { command, message })
     }
 
-    /// Sets a kernel parameter of the namespace, for instance `net.ipv4.ip_forward`.
+    /// Sets a kernel parameter of the namespace, for instance `net.ipv4.ip_forward`; with slashes where it has the name
+    /// of an interface, which may have dots.
     pub fn sysctl(&self, key: &str, value: &str) -> io::Result<()> {
-        let path = format!("/proc/sys/{}", key.replace('.', "/"));
+        let key = if key.contains('/') { key.to_owned() } else { key.replace('.', "/") };
+        let path = format!("/proc/sys/{key}");
         let value = value.to_owned();
         let result = self.run({
             let path = path.clone();
@@ -151,7 +153,7 @@ mod tests {
         assert!(namespace.spawn(bind).join().unwrap(), "threads inherit it");
         assert!(!bind(), "and not here");
         namespace.sysctl("net.ipv4.ip_forward", "1").unwrap();
-        let error = namespace.command("ip", &["link", "set", "nosuch", "up"]).unwrap_err();
+        let error = namespace.command("ip", &["link", "set", "dev", "nosuch", "up"]).unwrap_err();
         assert!(error.to_string().contains("nosuch"), "{error}");
     }
 }

@@ -5,6 +5,7 @@
 //! interface as to a network card, with checksums left open and several segments in one; the pair is therefore made
 //! with offloads switched off, and what comes with an open checksum all the same has it completed here.
 
+use crate::names;
 use crate::sys::packet;
 use crate::{CommandError, Device, Namespace, VirtioHeader};
 use anabranch_wire::Checksum;
@@ -47,11 +48,14 @@ impl PacketSocket {
     pub fn pair(host: &Namespace, name: &str, emulator: &Namespace, end: &str) -> Result<Self, VethError> {
         let fail = |error| VethError::System { name: name.to_owned(), error };
         let target = format!("/proc/{}/fd/{}", std::process::id(), emulator.file().as_raw_fd());
-        host.command("ip", &["link", "add", name, "type", "veth", "peer", "name", end, "netns", &target])?;
+        for name in [name, end] {
+            names::checked(name).map_err(fail)?;
+        }
+        host.command("ip", &["link", "add", "name", name, "type", "veth", "peer", "name", end, "netns", &target])?;
         // An interface without IPv6 neither announces itself nor listens.
-        emulator.sysctl(&format!("net.ipv6.conf.{end}.disable_ipv6"), "1").map_err(fail)?;
-        emulator.command("ip", &["link", "set", end, "arp", "off", "up"])?;
-        host.command("ip", &["link", "set", name, "arp", "off"])?;
+        emulator.sysctl(&format!("net/ipv6/conf/{end}/disable_ipv6"), "1").map_err(fail)?;
+        emulator.command("ip", &["link", "set", "dev", end, "arp", "off", "up"])?;
+        host.command("ip", &["link", "set", "dev", name, "arp", "off"])?;
         let owned = name.to_owned();
         let address = host.run(move || -> io::Result<[u8; 6]> {
             let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;

@@ -1,6 +1,7 @@
 //! A TUN device: what the kernel routes to it we read, what we write the kernel takes for received.
 
 use crate::interface::InterfaceCounters;
+use crate::names;
 use crate::{Device, MOST_PIECES, VirtioHeader, sys};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -80,7 +81,7 @@ impl Tun {
 fn attach(name: &str, flags: i32) -> io::Result<(OwnedFd, String)> {
     let open_flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open("/dev/net/tun", open_flags, Mode::empty())?;
-    let name = sys::tun_set_interface(file.as_fd(), name, libc::IFF_TUN | libc::IFF_NO_PI | flags)?;
+    let name = sys::tun_set_interface(file.as_fd(), names::checked(name)?, libc::IFF_TUN | libc::IFF_NO_PI | flags)?;
     Ok((file, name))
 }
 

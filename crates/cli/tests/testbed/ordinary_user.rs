@@ -100,3 +100,42 @@ fn veth_pairs_carry_what_tun_devices_do() {
     assert!(stdout(&output).starts_with("2000000\n"), "{}{}", stdout(&output), stderr(&output));
     both_paths_carried_data(&here);
 }
+
+/// Path names that `ip` would take for words of its own, that no interface can have, and that become equal.
+#[test]
+fn paths_of_any_name_become_interfaces_of_both_kinds() {
+    let Some(here) = place("names") else { return };
+    let paths: String =
+        NAMES.iter().map(|name| format!("[path.{name:?}]\nrate = \"10mbit\"\ndelay = \"1ms\"\n")).collect();
+    let workload = "[[workload]]\nkind = \"files\"\nsize = \"1MB\"\n";
+    fs::write(here.join("names.toml"), format!("{paths}{workload}")).unwrap();
+    // Every interface is there and up, a user can name it, and each address is on another one.
+    let look = "for device in $ANABRANCH_DEVICES; do ip link show $device up; done | grep -c UP; \
+                ip -4 -o address show scope global | wc -l; \
+                for address in $ANABRANCH_ADDRESSES; do ip route get 10.77.0.1 from $address; done | \
+                grep -o 'dev [^ ]*' | sort -u | wc -l";
+    for backend in ["veth", "tun"] {
+        let output = run(&here, &["names.toml", "--backend", backend, "--", "sh", "-c", look]);
+        let count = NAMES.len();
+        assert_eq!(stdout(&output), format!("{count}\n{count}\n{count}\n"), "{backend}: {}", stderr(&output));
+    }
+}
+
+const NAMES: [&str; 16] = [
+    "a",
+    "dev",
+    "type",
+    "all",
+    "default",
+    "lo",
+    "up",
+    "7",
+    "if2",
+    "wlan%d",
+    "wlan.1",
+    "wlan/1",
+    "-wlan",
+    "Straße 日本",
+    "a very long path name",
+    "a very long path name too",
+];

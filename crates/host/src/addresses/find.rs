@@ -25,6 +25,16 @@ pub enum AddressError {
         /// The address.
         address: IpAddr,
     },
+    /// A rule of nftables cannot have its name.
+    #[error(
+        "the name of the interface `{}` would be read otherwise by nftables; rename it: \
+         `ip link set dev OLD name NEW`, of letters and digits",
+        interface.escape_default()
+    )]
+    Name {
+        /// The interface.
+        interface: String,
+    },
     /// The kernel has a connection or a listener there.
     #[error("port {port} of {address}, which is to be the engine's, is in use by the kernel's own stack")]
     PortInUse {

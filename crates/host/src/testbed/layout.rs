@@ -11,13 +11,9 @@
 //! Paths count from 1. Packets from an address of path P take path P (a routing rule at the client), and so do packets
 //! to an address of path P (a route at the server).
 
+use crate::names;
 use anabranch_paths::NetworkSpec;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-/// Most bytes in the name of an interface (`IFNAMSIZ` and its final zero).
-const LONGEST_NAME: usize = 15;
-/// Names that mean something else to the kernel, or to others here.
-const TAKEN: [&str; 7] = ["lo", "all", "default", ".", "..", "anabranch0", "anabranch1"];
 
 /// Addresses and names of both hosts.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +57,7 @@ impl Layout {
     pub fn new(spec: &NetworkSpec, server_addresses: usize) -> Self {
         let mut devices: Vec<String> = Vec::new();
         for path in &spec.paths {
-            devices.push(device_name(&path.name, &devices));
+            devices.push(names::interface(&path.name, &devices));
         }
         let paths = spec.paths.iter().zip(devices).zip(1..=u8::MAX).map(|((path, device), number)| PathLayout {
             number,
@@ -139,35 +135,9 @@ impl Addresses {
     }
 }
 
-/// An interface name made of what the kernel accepts in `name`, unlike those in `taken`.
-fn device_name(name: &str, taken: &[String]) -> String {
-    let fits = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let mut base: String = name.chars().map(fits).take(LONGEST_NAME).collect();
-    // A program would take it for an option.
-    if base.is_empty() || base.starts_with('-') {
-        base = format!("p{base}").chars().take(LONGEST_NAME).collect();
-    }
-    let is_free = |name: &String| !taken.contains(name) && !TAKEN.contains(&name.as_str());
-    let numbered = (2..).map(|n: u32| {
-        let number = n.to_string();
-        let room = LONGEST_NAME - number.len();
-        base.chars().take(room).chain(number.chars()).collect()
-    });
-    std::iter::once(base.clone()).chain(numbered).find(is_free).expect("there are more numbers than paths")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn interfaces_have_names_that_the_kernel_takes_and_no_two_have_the_same() {
-        let mut names = Vec::new();
-        for name in ["wlan", "a very long path name", "a very long path name!", "lo", "", "Zug/4G", "wlan"] {
-            names.push(device_name(name, &names));
-        }
-        assert_eq!(names, ["wlan", "a-very-long-pat", "a-very-long-pa2", "lo2", "p", "Zug-4G", "wlan2"]);
-    }
 
     #[test]
     fn numbers_of_paths_stand_in_their_addresses() {
