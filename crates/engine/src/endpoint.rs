@@ -64,8 +64,8 @@ impl Read {
 ///   [`Endpoint::poll_transmit`]; after
 ///   [`Event::Writable`] it may [`write`](Endpoint::write) again; after [`Event::PeerFinished`] and its own last byte
 ///   it calls
-///   [`Endpoint::shutdown`]; after [`Event::Closed`] or [`Event::Reset`] it reads what is left, and statistics, and calls
-///   [`Endpoint::forget`].
+///   [`Endpoint::shutdown`]; after [`Event::Closed`] or [`Event::Reset`] it reads what is left, and statistics, and
+///   calls [`Endpoint::forget`].
 ///
 /// Optional are [`Endpoint::handle_departure`] (for TCP Small Queues; then [`Config::reports_departures`] is set),
 /// [`Endpoint::handle_too_big`] (for path MTU discovery), [`Endpoint::set_carrier`] (for interfaces that go down), and

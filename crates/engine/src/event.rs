@@ -54,8 +54,8 @@ pub enum Event {
     PeerFinished,
     /// Both directions are closed in order; the connection is gone.
     Closed,
-    /// The connection was aborted, by the peer or because nothing got through any more; it is gone. What it had received
-    /// in order can still be read.
+    /// The connection was aborted, by the peer or because nothing got through any more; it is gone. What it had
+    /// received in order can still be read.
     Reset,
     /// MPTCP was given up for plain TCP.
     Fallback(FallbackReason),

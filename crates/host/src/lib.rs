@@ -21,6 +21,7 @@ mod privileges;
 mod reactor;
 mod signals;
 mod sock_diag;
+mod socket;
 pub mod steered;
 mod supervisor;
 #[allow(unsafe_code)]
@@ -44,6 +45,7 @@ pub use privileges::{Keep, drop_privileges, hide_memory, pass_on_net_admin, rais
 pub use reactor::{Application, Context, FIRST_TOKEN, Reactor, Ready, Stop};
 pub use signals::Caught;
 pub use sock_diag::{SockDiag, sockets_of};
+pub use socket::unacknowledged;
 pub use supervisor::{Inside, IsolationError, Outcome, Received, Signals, supervise};
 pub use translate::{Pair, Translated};
 pub use tun::Tun;

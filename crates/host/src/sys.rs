@@ -67,6 +67,14 @@ pub(crate) fn network_namespace(socket: BorrowedFd<'_>) -> io::Result<u64> {
 /// Option of `asm-generic/socket.h`, since Linux 5.14.
 const SO_NETNS_COOKIE: libc::c_int = 71;
 
+/// Bytes in the send queue of a socket: not sent, or not acknowledged (`SIOCOUTQ`, tcp(7)).
+pub(crate) fn queued_output(socket: BorrowedFd<'_>) -> io::Result<i32> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ, which is SIOCOUTQ, writes one int, which outlives the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ as _, &raw mut bytes) })?;
+    Ok(bytes)
+}
+
 /// Says which of the `TUN_F_*` the reader of a TUN device can do by itself.
 pub(crate) fn tun_set_offload(device: BorrowedFd<'_>, features: u32) -> io::Result<()> {
     // SAFETY: TUNSETOFFLOAD takes its argument by value and touches no memory of ours.

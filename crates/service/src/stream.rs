@@ -1,6 +1,6 @@
 //! One connection, as a service sees it.
 
-use anabranch_engine::{ConnectionId, Endpoint, Load, Read};
+use anabranch_engine::{ConnectionId, Endpoint, Load, Read, ReadError};
 use anabranch_units::Instant;
 use bytes::{Buf, Bytes};
 
@@ -25,9 +25,16 @@ impl<'a> Stream<'a> {
 
     /// The next piece that has arrived.
     pub fn read(&mut self) -> Option<Bytes> {
-        let piece = self.endpoint.read(self.id).ok().and_then(Read::data);
-        self.moved += piece.as_ref().map_or(0, |piece| piece.len() as u64);
-        piece
+        self.read_on().ok().and_then(Read::data)
+    }
+
+    /// The next piece, the end of the stream, or the error if it broke off.
+    pub(crate) fn read_on(&mut self) -> Result<Read, ReadError> {
+        let read = self.endpoint.read(self.id)?;
+        if let Read::Data(piece) = &read {
+            self.moved += piece.len() as u64;
+        }
+        Ok(read)
     }
 
     /// Hands over what the send buffer admits, which is taken from the front of `data`. True if that was all; otherwise

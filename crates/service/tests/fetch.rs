@@ -343,3 +343,64 @@ fn hostile() -> impl Strategy<Value = Vec<u8>> {
     let noise = prop::collection::vec(any::<u8>(), 0..300);
     prop_oneof![2 => sentence, 3 => begun, 1 => noise]
 }
+
+/// Writes at once and gives up five seconds later, after closing its direction or not.
+struct QuitsLate {
+    finishes: bool,
+    id: Option<ConnectionId>,
+    at: Option<anabranch_units::Instant>,
+}
+
+impl Application for QuitsLate {
+    fn on_start(&mut self, cx: &mut Context<'_>) {
+        cx.endpoint.listen(80);
+    }
+
+    fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
+        if let Event::Accepted { .. } = event {
+            (self.id, self.at) = (Some(id), Some(cx.now + Duration::from_secs(5)));
+            assert_eq!(cx.endpoint.write(id, &pattern::slice(0, 100_000)), Ok(100_000));
+            if self.finishes {
+                cx.endpoint.shutdown(id);
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<anabranch_units::Instant> {
+        self.at
+    }
+
+    fn on_timeout(&mut self, cx: &mut Context<'_>) {
+        if let Some(id) = self.id.filter(|_| self.at.take_if(|at| *at <= cx.now).is_some()) {
+            cx.endpoint.abort(cx.now, id);
+        }
+    }
+}
+
+/// What the server was told had arrived reaches the sink, however late that has room; then the reset is reported. A
+/// stream that had ended before is whole.
+#[test]
+fn what_arrived_before_a_reset_reaches_the_sink() {
+    for finishes in [false, true] {
+        let kept = Kept::default();
+        kept.0.borrow_mut().room = Some(1000);
+        let server = QuitsLate { finishes, id: None, at: None };
+        let mut pair = Pair::new(fetch("tcp://10.0.0.1:80", &kept), server);
+        pair.run_for(Duration::from_secs(20));
+        let held = kept.0.borrow().bytes.len();
+        assert!(held < 50_000 && pair.endpoints[1].connection_count() == 0, "the rest is unread: {held}");
+        kept.0.borrow_mut().room = None;
+        pair.client(|client, cx| {
+            let token = mio::Token(anabranch_host::FIRST_TOKEN);
+            client.on_ready(cx, token, anabranch_host::Ready { readable: true, writable: false, closed: false });
+        });
+        let outcome = outcome(pair);
+        assert!(kept.0.borrow().bytes == pattern::slice(0, 100_000), "{}", kept.0.borrow().bytes.len());
+        assert_eq!((outcome.received, outcome.pattern), (100_000, true));
+        assert_eq!(outcome.report.map(|report| report.stats.delivered), Some(100_000));
+        match outcome.error {
+            None => assert!(finishes),
+            Some(error) => assert!(matches!(error, FetchError::Broken) && !finishes, "{error:?}"),
+        }
+    }
+}

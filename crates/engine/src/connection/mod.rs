@@ -179,6 +179,11 @@ impl Connection {
         self.receiver.finished()
     }
 
+    /// Bytes in order that the application has not read.
+    pub(crate) fn unread(&self) -> u64 {
+        self.receiver.unread()
+    }
+
     /// Hands over what the application has not read of a connection that is gone, with its length.
     pub(crate) fn take_unread(&mut self) -> (Pieces, u64) {
         self.receiver.take_unread()

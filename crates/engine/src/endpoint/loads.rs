@@ -7,7 +7,10 @@ use crate::{ConnectionId, Load};
 impl Endpoint {
     /// Memory that a connection takes up now; `None` once it is gone and all that it received was read.
     pub fn load(&self, id: ConnectionId) -> Option<Load> {
-        self.get(id).map(Connection::load).or_else(|| self.closed.get(&id).and_then(Remains::load))
+        match self.get(id) {
+            Some(connection) => Some(connection).filter(|it| !it.is_gone() || it.unread() > 0).map(Connection::load),
+            None => self.closed.get(&id).and_then(Remains::load),
+        }
     }
 
     /// Starts recording connections whose load may have changed, for [`Endpoint::poll_changed`].

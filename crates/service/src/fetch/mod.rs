@@ -17,7 +17,7 @@ use crate::course::Course;
 use crate::journal::Journal;
 use crate::report::ConnectionReport;
 use crate::stream::Stream;
-use anabranch_engine::{ConnectionId, Event, Read};
+use anabranch_engine::{ConnectionId, Event, Read, ReadError};
 use anabranch_host::{Application, Context, FIRST_TOKEN, Ready};
 use anabranch_units::{Duration, Instant};
 use anabranch_wire::pattern;
@@ -82,8 +82,8 @@ pub struct Fetch<S> {
     held: Bytes,
     /// Bytes of the reply that the sink had no room for.
     spare: Bytes,
-    /// The peer has closed its direction, and everything before was read.
-    ended: bool,
+    /// The connection is over; what it had received is still to be read.
+    gone: bool,
     started: Instant,
     /// Time at which bytes last moved.
     active: Instant,
@@ -130,7 +130,7 @@ impl<S: Sink> Fetch<S> {
             reply,
             held: Bytes::new(),
             spare: Bytes::new(),
-            ended: false,
+            gone: false,
             started: Instant::ZERO,
             active: Instant::ZERO,
             phase: Phase::Connecting,
@@ -200,27 +200,22 @@ impl<S: Sink> Fetch<S> {
         if self.phase != Phase::Exchange {
             return self.settle(cx);
         }
-        let result = match self.id {
-            Some(id) => {
-                let mut stream = Stream::new(cx.endpoint, id, cx.now);
-                let sent = self.send(&mut stream);
-                let result = sent.and_then(|()| self.receive(cx.now, || stream.read()));
-                if stream.moved() > 0 {
-                    self.active = cx.now;
-                }
-                result
-            }
-            // Closed by both; the sink has not had all of it.
-            None => self.receive(cx.now, || None),
-        };
+        let Some(id) = self.id else { return };
+        let mut stream = Stream::new(cx.endpoint, id, cx.now);
+        let sent = if self.gone { Ok(()) } else { self.send(&mut stream) };
+        let result = sent.and_then(|()| self.receive(cx.now, || stream.read_on()));
+        if stream.moved() > 0 {
+            self.active = cx.now;
+        }
         match result {
             Ok(true) => {
                 self.explain(cx);
                 self.outcome.finished = Some(cx.now.since(self.started));
                 self.sink.finish();
                 self.phase = Phase::Saving;
-                if let Some(id) = self.id {
-                    cx.endpoint.shutdown(id);
+                cx.endpoint.shutdown(id);
+                if self.gone {
+                    self.let_go(cx);
                 }
                 self.settle(cx);
             }
@@ -248,19 +243,20 @@ impl<S: Sink> Fetch<S> {
     }
 
     /// Reads as long as the sink has room; true if the body is whole.
-    fn receive(&mut self, now: Instant, mut read: impl FnMut() -> Option<Bytes>) -> Result<bool, FetchError> {
+    fn receive(&mut self, now: Instant, mut read: impl FnMut() -> Result<Read, ReadError>) -> Result<bool, FetchError> {
         while !self.reply.is_done() {
             if !self.sink.has_room() {
                 return Ok(false);
             }
             if self.spare.is_empty() {
                 match read() {
-                    Some(piece) => self.spare = piece,
-                    None if self.ended => {
+                    Ok(Read::Data(piece)) => self.spare = piece,
+                    Ok(Read::End) => {
                         self.reply.end()?;
                         continue;
                     }
-                    None => return Ok(false),
+                    Ok(Read::Pending) => return Ok(false),
+                    Err(ReadError) => return Err(FetchError::Broken),
                 }
             }
             match self.reply.read(&mut self.spare)? {
@@ -307,8 +303,17 @@ impl<S: Sink> Fetch<S> {
         self.outcome.error.get_or_insert(error);
         if let Some(id) = self.id.take() {
             cx.endpoint.abort(cx.now, id);
+            cx.endpoint.forget(id);
         }
         self.phase = Phase::Over;
+    }
+
+    /// Forgets a connection that is gone, once its report was taken.
+    fn let_go(&mut self, cx: &mut Context<'_>) {
+        self.take_report(cx);
+        if let Some(id) = self.id.take() {
+            cx.endpoint.forget(id);
+        }
     }
 
     fn take_report(&mut self, cx: &Context<'_>) {
@@ -353,17 +358,18 @@ impl<S: Sink> Fetch<S> {
         }
     }
 
-    /// The connection is gone.
+    /// The connection is gone. What it had received is read to its end first, as fast as the sink takes it.
     fn on_gone(&mut self, cx: &mut Context<'_>) {
-        self.take_report(cx);
-        if let Some(id) = self.id.take() {
-            cx.endpoint.forget(id);
-        }
         match self.phase {
             Phase::Connecting => self.fail(cx, FetchError::NotConnected),
-            Phase::Exchange if self.ended => self.advance(cx),
-            Phase::Exchange => self.fail(cx, FetchError::Broken),
-            Phase::Saving | Phase::Closing(_) | Phase::Over => self.settle(cx),
+            Phase::Exchange => {
+                self.gone = true;
+                self.advance(cx);
+            }
+            Phase::Saving | Phase::Closing(_) | Phase::Over => {
+                self.let_go(cx);
+                self.settle(cx);
+            }
         }
     }
 
@@ -417,11 +423,7 @@ impl<S: Sink> Application for Fetch<S> {
                 self.begin(cx.now, multipath);
                 self.advance(cx);
             }
-            Event::Readable | Event::Writable => self.advance(cx),
-            Event::PeerFinished => {
-                self.ended = true;
-                self.advance(cx);
-            }
+            Event::Readable | Event::Writable | Event::PeerFinished => self.advance(cx),
             Event::Closed | Event::Reset => self.on_gone(cx),
             Event::Reopened { multipath } => self.outcome.multipath = multipath,
             Event::Fallback(_) => self.outcome.multipath = false,

@@ -2,7 +2,8 @@
 //!
 //! Data of one end goes to the other through a bounded buffer, so that a slow reader slows its writer down: through the
 //! socket's buffers on one side, through the receive window on the other. Each direction ends by itself: EOF from the
-//! socket becomes a DATA_FIN, a DATA_FIN becomes `shutdown(SHUT_WR)`, each after the last byte before it.
+//! socket becomes a DATA_FIN, a DATA_FIN becomes `shutdown(SHUT_WR)`, each after the last byte before it. After a reset
+//! of either end the other still gets what had arrived before.
 
 use anabranch_engine::{self as engine, ConnectionId};
 use anabranch_host::{Context, Ready};
@@ -28,8 +29,12 @@ pub(super) struct Relay {
     engine_shut: bool,
     /// The socket was told that no more comes.
     socket_shut: bool,
-    /// The socket accepts no more data, although all of its own has arrived: the rest for it is dropped.
+    /// The engine's connection was reset: what it has left is read, and what the socket still says is dropped.
+    engine_reset: bool,
+    /// The socket accepts no more data: the rest for it is dropped.
     discarding: bool,
+    /// Error of the socket. What it had sent before still goes to the engine.
+    broken: Option<std::io::Error>,
     /// A read may succeed.
     pub(super) readable: bool,
     /// A write may succeed.
@@ -74,9 +79,15 @@ impl Relay {
         self.inward = bytes;
     }
 
-    /// The engine has told that its peer has finished, which it does when everything before was read.
-    pub(super) fn on_engine_finished(&mut self) {
-        self.engine_finished = true;
+    /// The engine's connection was reset. Nothing can be written to it any more.
+    pub(super) fn on_engine_reset(&mut self) {
+        self.engine_reset = true;
+        self.inward = Bytes::new();
+    }
+
+    /// The engine's connection was reset.
+    pub(super) fn is_engine_reset(&self) -> bool {
+        self.engine_reset
     }
 
     /// Everything that the engine's peer sent has been read.
@@ -111,6 +122,11 @@ impl Relay {
         (self.readable, self.writable, self.closed) = (false, false, false);
     }
 
+    /// Error of the socket, once all that it had sent was handed to the engine.
+    pub(super) fn broken(&self) -> Option<&std::io::Error> {
+        self.broken.as_ref().filter(|_| self.inward.is_empty() && !self.readable)
+    }
+
     /// Both directions of the socket are done.
     pub(super) fn socket_done(&self) -> bool {
         self.socket_finished && self.socket_shut
@@ -118,7 +134,7 @@ impl Relay {
 
     /// Something could be read from the socket, and was not for want of room, or because it is the turn of others.
     pub(super) fn is_held_back(&self) -> bool {
-        self.readable && self.inward.is_empty() && !self.socket_finished
+        self.readable && self.inward.is_empty() && !self.socket_finished && !self.engine_reset
     }
 
     /// Both directions are closed behind the last byte, as far as this side goes.
@@ -135,17 +151,20 @@ impl Relay {
         socket: &mut TcpStream,
         scratch: &mut [u8],
         mut room: u64,
-    ) -> Result<u64, SocketBroken> {
+    ) -> u64 {
         let before = self.from_engine + self.from_socket;
         room = room.min(TURN);
         let mut written = 0;
         loop {
             let mut moved = connection.map_or(0, |id| self.take_from_engine(cx, id));
-            moved += self.give_to_socket(socket)?;
+            match self.give_to_socket(socket) {
+                Ok(given) => moved += given,
+                Err(SocketBroken(error)) => self.on_broken(error),
+            }
             written += moved;
-            if let Some(id) = connection {
-                moved += self.give_to_engine(cx, id);
-                let read = self.take_from_socket(cx, id, socket, scratch, room)?;
+            if self.engine_reset || connection.is_some() {
+                moved += connection.map_or(0, |id| self.give_to_engine(cx, id));
+                let read = self.take_from_socket(cx, connection, socket, scratch, room);
                 room -= read;
                 moved += read;
             }
@@ -154,17 +173,37 @@ impl Relay {
             }
         }
         self.close(cx, connection, socket);
-        Ok(written + (self.from_engine + self.from_socket - before))
+        written + (self.from_engine + self.from_socket - before)
+    }
+
+    /// A write or a read has failed for good. What arrived before the socket's RST can still be read.
+    fn on_broken(&mut self, error: std::io::Error) {
+        self.broken.get_or_insert(error);
+        self.discard_outward();
+    }
+
+    fn discard_outward(&mut self) {
+        self.discarding = true;
+        self.outward.clear();
+        self.outward_bytes = 0;
+        (self.readable, self.closed) = (true, true);
     }
 
     fn take_from_engine(&mut self, cx: &mut Context<'_>, id: ConnectionId) -> u64 {
         let before = self.from_engine;
-        while self.outward_bytes < OUTWARD
-            && let Ok(engine::Read::Data(chunk)) = cx.endpoint.read(id)
-        {
-            self.from_engine += chunk.len() as u64;
-            if !self.discarding {
-                self.push_outward(chunk);
+        while self.outward_bytes < OUTWARD {
+            match cx.endpoint.read(id) {
+                Ok(engine::Read::Data(chunk)) => {
+                    self.from_engine += chunk.len() as u64;
+                    if !self.discarding {
+                        self.push_outward(chunk);
+                    }
+                }
+                Ok(engine::Read::End) => {
+                    self.engine_finished = true;
+                    break;
+                }
+                Ok(engine::Read::Pending) | Err(engine::ReadError) => break,
             }
         }
         self.from_engine - before
@@ -195,12 +234,7 @@ impl Relay {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // The peer had finished (FIN) before it refused more (RST): what it said is whole, and goes to the
                 // other end.
-                Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-                    self.discarding = true;
-                    self.outward.clear();
-                    self.outward_bytes = 0;
-                    (self.readable, self.closed) = (true, true);
-                }
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => self.discard_outward(),
                 Err(error) => return Err(SocketBroken(error)),
             }
         }
@@ -220,7 +254,7 @@ impl Relay {
     }
 
     fn give_to_engine(&mut self, cx: &mut Context<'_>, id: ConnectionId) -> u64 {
-        if self.inward.is_empty() {
+        if self.inward.is_empty() || self.engine_reset {
             return 0;
         }
         let taken = cx.endpoint.write(id, &self.inward).unwrap_or(0);
@@ -235,33 +269,40 @@ impl Relay {
     fn take_from_socket(
         &mut self,
         cx: &mut Context<'_>,
-        id: ConnectionId,
+        connection: Option<ConnectionId>,
         socket: &mut TcpStream,
         scratch: &mut [u8],
         room: u64,
-    ) -> Result<u64, SocketBroken> {
-        let before = self.from_socket;
+    ) -> u64 {
+        let mut read = 0;
         while self.readable && self.inward.is_empty() && !self.socket_finished {
-            let left = room - (self.from_socket - before);
-            let most = scratch.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let most = scratch.len().min(usize::try_from(room - read).unwrap_or(usize::MAX));
             if most == 0 {
                 break;
             }
             match socket.read(&mut scratch[..most]) {
+                // The kernel tells an error once; from then on a socket that was reset looks as if it had ended.
+                Ok(0) if self.broken.is_some() => self.readable = false,
                 Ok(0) => self.socket_finished = true,
                 Ok(length) => {
                     // A socket that returns less than requested is empty (epoll(7)); later data is signalled again.
                     self.readable = length == most || self.closed;
-                    self.from_socket += length as u64;
-                    self.inward = Bytes::copy_from_slice(&scratch[..length]);
-                    self.give_to_engine(cx, id);
+                    read += length as u64;
+                    if let Some(id) = connection.filter(|_| !self.engine_reset) {
+                        self.from_socket += length as u64;
+                        self.inward = Bytes::copy_from_slice(&scratch[..length]);
+                        self.give_to_engine(cx, id);
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(SocketBroken(error)),
+                Err(error) => {
+                    self.on_broken(error);
+                    self.readable = false;
+                }
             }
         }
-        Ok(self.from_socket - before)
+        read
     }
 
     fn close(&mut self, cx: &mut Context<'_>, connection: Option<ConnectionId>, socket: &TcpStream) {

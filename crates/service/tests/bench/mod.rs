@@ -21,6 +21,8 @@ pub const PORT: u16 = 443;
 const GUARD: Duration = Duration::from_secs(300);
 /// Added to the clock by a turn: less than any turn takes, so that nothing is ever late.
 const TURN: anabranch_units::Duration = anabranch_units::Duration::from_millis(1);
+/// Time within which only what is under way wakes the proxy.
+const SOON: anabranch_units::Duration = anabranch_units::Duration::from_millis(50);
 /// Number of turns without any activity after which none is expected.
 const QUIET_TURNS: u32 = 200;
 
@@ -37,6 +39,8 @@ pub fn peer_ip(number: u8) -> IpAddr {
 pub struct Peer {
     pub to_send: VecDeque<Bytes>,
     pub finish: bool,
+    /// Gives up as soon as everything was acknowledged.
+    pub quits: bool,
     pub read: Vec<u8>,
     pub deaf: bool,
     pub events: Vec<Event>,
@@ -192,9 +196,11 @@ impl Bench {
     }
 
     /// Reads the sockets and lets both engines act; returns true if anything happened. The clock advances by [`TURN`]
-    /// only if an engine has a timer set, so that slow clients and services do not run into timeouts.
+    /// only if an engine has a timer set or the proxy wants to be woken within [`SOON`], so that slow clients and
+    /// services do not run into timeouts.
     pub fn turn(&mut self) -> bool {
-        if [&self.engine, &self.other].iter().any(|engine| engine.poll_timeout().is_some()) {
+        let soon = self.proxy.deadline().is_some_and(|at| at <= self.now + SOON);
+        if soon || [&self.engine, &self.other].iter().any(|engine| engine.poll_timeout().is_some()) {
             self.now += TURN;
         }
         let mut events = Events::with_capacity(256);
@@ -252,6 +258,11 @@ impl Bench {
                 if peer.finish && peer.to_send.is_empty() {
                     self.other.shutdown(*id);
                     peer.finish = false;
+                }
+                let has_all = |load: engine::Load| peer.to_send.is_empty() && load.unacknowledged.is_zero();
+                if peer.quits && self.other.load(*id).is_some_and(has_all) {
+                    self.other.abort(now, *id);
+                    peer.quits = false;
                 }
                 while !peer.deaf
                     && let Ok(engine::Read::Data(chunk)) = self.other.read(*id)

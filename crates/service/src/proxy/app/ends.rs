@@ -1,6 +1,6 @@
 //! Ends of sessions: by events of the engine, by the sockets, by timeouts.
 
-use super::{DISCARD, Next, Proxy};
+use super::{DISCARD, Next, PARTING, Proxy};
 use crate::proxy::front::Denial;
 use crate::proxy::report::Outcome;
 use crate::proxy::session::{Session, Stage};
@@ -15,21 +15,58 @@ impl Proxy {
             if session.connection != Some(id) {
                 return Next::Wait;
             }
-            proxy.collect(cx, session);
             match session.stage {
                 Stage::Opening(..) => {
+                    proxy.collect(cx, session);
                     proxy.totals.attempts_failed += 1;
                     proxy.open(cx, index, session, Denial::ConnectionRefused)
                 }
-                Stage::Relaying if orderly => proxy.relay(cx, session),
-                Stage::Relaying if session.relay.engine_finished() && session.relay.has_outward() => {
-                    // It had said everything before it gave up: that is delivered.
-                    session.ending = Some(proxy.reset_by_engine());
-                    proxy.relay(cx, session)
+                Stage::Relaying if orderly => {
+                    proxy.collect(cx, session);
+                    proxy.relay(cx, index, session)
+                }
+                // What it said before it gave up is delivered, also to a service that is still being connected.
+                Stage::Relaying if session.socket.is_some() => {
+                    proxy.on_engine_reset(session);
+                    proxy.relay(cx, index, session)
+                }
+                Stage::Connecting(_) if cx.endpoint.load(id).is_some() => {
+                    proxy.on_engine_reset(session);
+                    Next::Wait
                 }
                 _ => Next::End(proxy.reset_by_engine()),
             }
         });
+    }
+
+    fn on_engine_reset(&self, session: &mut Session) {
+        session.relay.on_engine_reset();
+        session.ending = Some(self.reset_by_engine());
+    }
+
+    /// Resets a socket once its peer has acknowledged what was written: a RST takes back what was not sent, and may
+    /// overtake the rest.
+    pub(super) fn reset_socket(&mut self, cx: &Context<'_>, index: usize, session: &Session, outcome: Outcome) -> Next {
+        let waits = |socket| anabranch_host::unacknowledged(socket) > 0;
+        if session.relay.broken().is_some() || !session.socket.as_ref().is_some_and(waits) {
+            return Next::End(outcome);
+        }
+        let place = (index, session.serial);
+        if !self.parting.contains(&place) {
+            self.parting.push(place);
+        }
+        self.parting_at.get_or_insert(cx.now + PARTING);
+        Next::Wait
+    }
+
+    /// Looks again at the sessions that wait for their socket's peer.
+    pub(super) fn part_with_sockets(&mut self, cx: &mut Context<'_>) {
+        for (index, serial) in std::mem::take(&mut self.parting) {
+            self.step(cx, index, |proxy, cx, session| match session.stage {
+                Stage::Relaying if session.serial == serial => proxy.relay(cx, index, session),
+                _ => Next::Wait,
+            });
+        }
     }
 
     pub(super) fn reset_by_engine(&self) -> Outcome {
@@ -123,7 +160,7 @@ impl Proxy {
                     Next::End(Outcome::ConnectFailed)
                 }
                 Stage::Relaying if session.relay.discards() => Next::End(self.reset_by_socket()),
-                Stage::Relaying => Next::End(Outcome::Idle),
+                Stage::Relaying => Next::End(session.ending.unwrap_or(Outcome::Idle)),
                 Stage::Lingering => Next::End(session.ending.unwrap_or(Outcome::Closed)),
             };
         }

@@ -33,6 +33,10 @@ impl Proxy {
         let Some(session) = self.sessions.get_mut(index).filter(|session| session.connection == Some(id)) else {
             return;
         };
+        if session.relay.broken().is_some() {
+            // It waits for the peer to have what the socket had sent.
+            return self.step(cx, index, |proxy, cx, session| proxy.advance(cx, index, session));
+        }
         let relayed = matches!(session.stage, Stage::Relaying) && session.socket.is_none() && session.ending.is_none();
         let load = cx.endpoint.load(id).filter(|load| load.unacknowledged.is_zero() && !load.end_unacknowledged);
         if load.is_none() || !relayed || !session.relay.is_over() {

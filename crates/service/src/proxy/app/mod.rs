@@ -53,6 +53,10 @@ pub struct Proxy {
     refused: usize,
     /// Time at which sessions are looked after next.
     tick: Option<Instant>,
+    /// Sessions whose socket is to be reset once its peer has all that was said before, with their serial numbers, and
+    /// the time at which they are looked at next.
+    parting: Vec<(usize, u64)>,
+    parting_at: Option<Instant>,
     /// Clients may be waiting that could not be accepted.
     accept_again: bool,
     /// Time at which those that still run are cut off.
@@ -109,6 +113,8 @@ const FIRST_SESSION: usize = FIRST_VISITOR + MOST_VISITORS;
 const TICK: Duration = Duration::from_secs(1);
 /// Clients that are told of a limit at the same time; beyond it they are cut off without a word.
 const MOST_REFUSED: usize = 64;
+/// Time between two looks at sockets that are to be reset once their peers have everything.
+const PARTING: Duration = Duration::from_millis(20);
 /// Time for which a service that has finished may leave the rest of the client's data unread.
 const DISCARD: Duration = Duration::from_secs(30);
 /// Answers with this number are for the service's name.
@@ -153,6 +159,8 @@ impl Proxy {
             reload: None,
             refused: 0,
             tick: None,
+            parting: Vec::new(),
+            parting_at: None,
             accept_again: false,
             drain: None,
             scratch: vec![0; SCRATCH],
@@ -372,21 +380,14 @@ impl Application for Proxy {
         match event {
             Event::Connected { multipath } => {
                 self.count_protocol(multipath);
-                self.step(cx, index, |proxy, cx, session| proxy.on_connected(cx, session));
+                self.step(cx, index, |proxy, cx, session| proxy.on_connected(cx, index, session));
             }
-            Event::Readable | Event::Writable => {
+            Event::Readable | Event::Writable | Event::PeerFinished => {
                 self.step(cx, index, |proxy, cx, session| match session.stage {
-                    Stage::Relaying => proxy.relay(cx, session),
+                    Stage::Relaying => proxy.relay(cx, index, session),
                     _ => Next::Wait,
                 });
             }
-            Event::PeerFinished => self.step(cx, index, |proxy, cx, session| {
-                session.relay.on_engine_finished();
-                match session.stage {
-                    Stage::Relaying => proxy.relay(cx, session),
-                    _ => Next::Wait,
-                }
-            }),
             Event::Closed => self.on_engine_gone(cx, id, index, true),
             Event::Reset => self.on_engine_gone(cx, id, index, false),
             Event::SubflowEstablished(_) => self.totals.subflows += 1,
@@ -419,10 +420,16 @@ impl Application for Proxy {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.tick
+        [self.tick, self.parting_at].into_iter().flatten().min()
     }
 
     fn on_timeout(&mut self, cx: &mut Context<'_>) {
+        if self.parting_at.take_if(|at| *at <= cx.now).is_some() {
+            self.part_with_sockets(cx);
+        }
+        if self.tick.is_none_or(|at| at > cx.now) {
+            return;
+        }
         self.tick = None;
         self.look_after(cx);
         let visitors = self.metrics.as_ref().is_some_and(|metrics| !metrics.is_idle());

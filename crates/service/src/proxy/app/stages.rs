@@ -38,7 +38,7 @@ impl Proxy {
             Stage::Greeting(_) => self.greet(cx, index, session),
             Stage::Connecting(_) if session.socket.is_some() => self.finish_connect(cx, index, session),
             Stage::Resolving(_) | Stage::Opening(..) | Stage::Connecting(_) => Next::Wait,
-            Stage::Relaying => self.relay(cx, session),
+            Stage::Relaying => self.relay(cx, index, session),
             Stage::Lingering => self.linger(session),
         }
     }
@@ -147,7 +147,7 @@ impl Proxy {
     }
 
     /// The engine's connection stands: the client may begin.
-    pub(super) fn on_connected(&mut self, cx: &mut Context<'_>, session: &mut Session) -> Next {
+    pub(super) fn on_connected(&mut self, cx: &mut Context<'_>, index: usize, session: &mut Session) -> Next {
         let Stage::Opening(front, _) = &mut session.stage else { return Next::Wait };
         let local =
             session.connection.and_then(|id| cx.endpoint.subflow_stats(id).first().map(|subflow| subflow.local));
@@ -158,7 +158,7 @@ impl Proxy {
         // Of addresses that were tried before.
         session.detail.clear();
         session.enter(cx.now, Stage::Relaying);
-        self.relay(cx, session)
+        self.relay(cx, index, session)
     }
 
     /// Tries the service's next address.
@@ -210,11 +210,11 @@ impl Proxy {
             session.relay.push_outward(proxy_protocol::header(session.client, local.unwrap_or(session.client)));
         }
         session.enter(cx.now, Stage::Relaying);
-        self.relay(cx, session)
+        self.relay(cx, index, session)
     }
 
     /// Moves what can be moved.
-    pub(super) fn relay(&mut self, cx: &mut Context<'_>, session: &mut Session) -> Next {
+    pub(super) fn relay(&mut self, cx: &mut Context<'_>, index: usize, session: &mut Session) -> Next {
         let Some(socket) = &mut session.socket else {
             // The socket's part is done; the engine still says goodbye.
             return if session.connection.is_none() { Next::End(Outcome::Closed) } else { Next::Wait };
@@ -229,22 +229,29 @@ impl Proxy {
             if engine_is_client { (from_engine, from_socket) } else { (from_socket, from_engine) };
         self.totals.from_client += from_client;
         self.totals.to_client += to_client;
-        match moved {
-            Ok(0) => {}
-            Ok(_) if session.relay.discards() => {}
-            Ok(_) => session.active = cx.now,
-            Err(broken) => {
-                session.detail = broken.0.to_string();
-                return Next::End(if engine_is_client { Outcome::TargetReset } else { Outcome::ClientReset });
-            }
+        if moved > 0 && !session.relay.discards() {
+            session.active = cx.now;
         }
         if session.relay.socket_done() {
             session.socket = None;
         }
+        let load = session.connection.and_then(|id| cx.endpoint.load(id));
+        if session.relay.is_engine_reset() && load.is_none() {
+            // The last of what it left has been read.
+            self.collect(cx, session);
+        }
+        if let Some(error) = session.relay.broken()
+            && load.is_none_or(|load| session.relay.is_engine_reset() || load.unacknowledged.is_zero())
+        {
+            // The engine's peer has all that came before, so that a reset takes nothing from it.
+            session.detail = error.to_string();
+            return Next::End(session.ending.unwrap_or_else(|| self.reset_by_socket()));
+        }
         match (session.connection, session.ending) {
             (Some(_), _) => Next::Wait,
             (None, _) if session.relay.has_outward() => Next::Wait,
-            (None, Some(outcome)) => Next::End(outcome),
+            (None, Some(outcome)) if session.relay.engine_finished() => Next::End(outcome),
+            (None, Some(outcome)) => self.reset_socket(cx, index, session, outcome),
             (None, None) => Next::End(Outcome::Closed),
         }
     }
