@@ -114,6 +114,8 @@ class Numbers:
     """Fast recoveries."""
     bytes_received: int
     """Payload bytes received in order on their subflow [B]."""
+    timestamps_missing: int
+    """Segments received without the timestamps agreed on [segments]."""
     resets_received: int
     """RSTs accepted."""
     reset_reasons_received: dict[str, int]

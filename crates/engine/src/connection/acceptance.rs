@@ -56,17 +56,18 @@ impl Connection {
         Some(start)
     }
 
-    /// Checks timestamps where they were agreed on (PAWS, RFC 7323 §5.3): a segment with an old one is answered, and
-    /// one without is dropped. A RST needs none.
+    /// Checks timestamps where they were agreed on (PAWS, RFC 7323 §5.3): a segment with an old one is answered and
+    /// dropped. One without is counted and taken (A-TIMESTAMPS); a RST needs none.
     fn is_timely(&mut self, now: Instant, slot: Slot, segment: &Segment, shared: &mut Shared) -> bool {
         let subflow = &self.subflows[slot];
         if !subflow.timestamps || segment.flags.has(Flags::RST) {
             return true;
         }
-        // RFC 7323 §3.2: once negotiated, every segment carries it.
+        // A box on the path may have begun to strip them: whoever drops such segments stands still for ever. What follows
+        // from a timestamp, such as the peer's clock, is left as it is.
         let Some(timestamps) = segment.options.timestamps() else {
-            shared.counters.unacceptable += 1;
-            return false;
+            self.subflows[slot].counts.timestamps_missing += 1;
+            return true;
         };
         let late = || self.negotiated.detours && is_pure_ack(segment) && subflow.is_overtaken(timestamps.value);
         if subflow.rx.is_old(timestamps.value, now) && !late() {

@@ -303,6 +303,11 @@ statistics! {
         /// Payload bytes received in order on their subflow.
         #[statistic("bytes-received", Counter, Bytes, "payload bytes received in order on their subflow", of_receiver)]
         pub bytes_received: u64,
+        /// Segments taken without the timestamps that were agreed on (RFC 7323 §3.2).
+        #[statistic(
+            "timestamps-missing", Counter, Segments, "segments received without the timestamps agreed on"
+        )]
+        pub timestamps_missing: u64,
     }
 }
 
