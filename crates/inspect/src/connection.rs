@@ -2,7 +2,7 @@
 
 use crate::stream::Stream;
 use crate::version::Version;
-use anabranch_units::{Key, Token};
+use anabranch_units::{Dsn, Key, Token};
 use anabranch_wire::Dss;
 
 /// Side 0 opened it, if that is known.
@@ -46,6 +46,11 @@ impl Connection {
     /// Returns the version that determines the hash; version 1 unless the handshake negotiated another.
     pub fn hashing(&self) -> Version {
         Version::of(self.version.unwrap_or(1))
+    }
+
+    /// Returns the initial data sequence numbers of both sides, as far as their keys are known.
+    pub fn idsns(&self) -> [Option<Dsn>; 2] {
+        self.keys.map(|key| key.map(|key| self.hashing().idsn(key)))
     }
 
     /// A key is known, and with it a token and where a stream begins. Answers the token if it is new.

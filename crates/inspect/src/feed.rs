@@ -6,7 +6,7 @@
 
 use crate::clock::{self, Difference, Seen};
 use crate::copies::fingerprint;
-use crate::inspector::{Inspector, Place, Sighting};
+use crate::inspector::{Findings, Inspector, Sighting};
 use crate::limits::Limits;
 use crate::report::{ClockReport, FileReport, Report};
 use anabranch_capture::{LinkError, LinkType, ReadError, Reader, Record};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Reads capture files and analyses what can be read of them; `-` is standard input. Troubles stand in
 /// [`Report::files`]; a file of which nothing could be read has `is_capture` false there.
 pub fn inspect(paths: &[PathBuf], limits: Limits) -> Report {
-    inspect_watched(paths, limits, &mut |_| ()).report
+    inspect_watched(paths, limits, &mut |_| ()).findings.report
 }
 
 /// A packet on its way through an analysis.
@@ -41,10 +41,8 @@ pub struct Passing<'a> {
 /// An analysis, with what ties it to the packets that passed.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// Analysis.
-    pub report: Report,
-    /// Place of each flow in the report.
-    pub places: Vec<Place>,
+    /// Findings.
+    pub findings: Findings,
     /// Names of the interfaces of each file.
     pub interfaces: Vec<Vec<Option<String>>>,
 }
@@ -72,8 +70,9 @@ fn inspect_inputs(mut inputs: Vec<Input>, limits: Limits, watch: &mut dyn FnMut(
         }
     }
     let interfaces = inputs.iter().map(Input::interfaces).collect();
-    let (report, places) = inspector.finish_with_places();
-    Watched { report: Report { files: inputs.into_iter().map(Input::report).collect(), ..report }, places, interfaces }
+    let mut findings = inspector.finish_with_places();
+    findings.report.files = inputs.into_iter().map(Input::report).collect();
+    Watched { findings, interfaces }
 }
 
 /// Sets clocks back that are ahead of those of earlier files, as far as the beginnings of the files tell.

@@ -76,6 +76,8 @@ pub(crate) struct Side {
     pub sequence: Sequence,
     pub mappings: Mappings,
     pub packets: u64,
+    /// Packets with an MPTCP option.
+    pub with_mptcp: u64,
     /// Packets with an MPTCP option, SYN and RST not counted.
     pub mptcp: u64,
     /// Packets with data since the last with an MPTCP option, or all; packets whose options are cut are not counted.
@@ -213,6 +215,7 @@ impl Side {
             sequence: Sequence::new(),
             mappings: Mappings::default(),
             packets: 0,
+            with_mptcp: 0,
             mptcp: 0,
             bare_data: 0,
             dss: 0,

@@ -27,7 +27,7 @@ mod verdict;
 mod version;
 
 pub use feed::{Passing, Watched, inspect, inspect_bytes, inspect_watched};
-pub use inspector::{Inspector, Place, Sighting};
+pub use inspector::{Findings, Inspector, Place, Sighting};
 pub use limits::Limits;
 pub use offer::Offer;
 pub use report::{

@@ -349,7 +349,8 @@ pub struct SignalReport {
     pub from: usize,
     /// Number of the subflow on which it passed.
     pub subflow: u32,
-    /// `ADD_ADDR`, `ADD_ADDR echo`, `REMOVE_ADDR`, `MP_PRIO`, `MP_FAIL`, `MP_FASTCLOSE`, `infinite mapping`.
+    /// `ADD_ADDR`, `ADD_ADDR echo`, `REMOVE_ADDR`, `MP_PRIO`, `MP_FAIL`, `MP_FASTCLOSE`, `infinite mapping`; without a
+    /// handshake `MP_TCPRST` as well.
     pub kind: &'static str,
     /// Content of the signal.
     pub text: String,
@@ -382,4 +383,33 @@ pub struct PlainReport {
     pub fallback: Option<FallbackReport>,
     /// Verdict on the MP_JOIN, if one was seen.
     pub join: Option<String>,
+    /// Packets with an option of MPTCP.
+    pub mptcp_packets: u64,
+    /// Signals of MPTCP, in the order of time, where the handshake of their connection is not in the capture. Keys are
+    /// then not known, so none is verified.
+    pub signals: Vec<SignalReport>,
+}
+
+impl PlainReport {
+    /// Returns true if its packets have options of MPTCP that tell of no offer, so that its handshake was missed.
+    pub fn is_orphan(&self) -> bool {
+        self.mptcp_packets > 0 && self.fallback.is_none() && self.join.is_none()
+    }
+
+    /// Says what its options of MPTCP tell, if its handshake was missed.
+    pub fn orphan_words(&self) -> Vec<String> {
+        if !self.is_orphan() {
+            return Vec::new();
+        }
+        let of_signal = |it: &SignalReport| {
+            let times = if it.count > 1 { format!(" ({} times)", it.count) } else { String::new() };
+            format!("{} from {}: {}{times}", it.kind, self.endpoints[it.from], it.text)
+        };
+        let mut words: Vec<String> = self.signals.iter().map(of_signal).collect();
+        if words.is_empty() {
+            let packets = if self.mptcp_packets == 1 { "packet has" } else { "packets have" };
+            words.push(format!("{} {packets} options of MPTCP", self.mptcp_packets));
+        }
+        words
+    }
 }

@@ -1,7 +1,7 @@
 //! Signals between hosts: addresses, priorities, the end of connections.
 
 use anabranch_units::{AddressId, Dsn, Instant, Key};
-use anabranch_wire::AddAddr;
+use anabranch_wire::{AddAddr, ResetReason};
 
 /// A signal as it passed, repeats counted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,6 +32,8 @@ pub(crate) enum What {
     },
     Fail(Dsn),
     FastClose(Key),
+    /// MP_TCPRST (RFC 8684 §3.6), and whether trying again may help.
+    Reset(ResetReason, bool),
     /// A mapping without end (RFC 8684 §3.7).
     InfiniteMapping,
 }

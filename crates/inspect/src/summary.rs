@@ -14,7 +14,8 @@ use crate::signal::{Signal, What};
 use crate::stream::{Gap, GapEnd, Stream};
 use crate::unknown;
 use crate::verdict::{compared, fallback, join_hmacs, outcome, reason_text};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Dsn, Duration, Instant, Key, add_addr_hmac, same_mac};
+use anabranch_wire::AddAddr;
 use std::collections::{HashMap, HashSet};
 
 /// Everything that was found, without files.
@@ -24,10 +25,8 @@ pub(crate) fn report(inspector: &Inspector) -> Report {
     let lost = race::lost(inspector);
     let raced: HashSet<usize> = lost.values().flatten().copied().collect();
     let summary = Summary { inspector, start, lost: &lost };
-    let shown = (inspector.connections.iter().enumerate())
-        .filter(|(_, connection)| connection.flows.iter().any(|flow| !raced.contains(flow)))
-        .map(|(index, _)| index);
-    let connections = shown.enumerate().map(|(nth, index)| summary.connection(nth + 1, index)).collect();
+    let connections =
+        shown(inspector, &raced).enumerate().map(|(nth, index)| summary.connection(nth + 1, index)).collect();
     let plain =
         (inspector.flows.iter().enumerate()).filter(|(index, flow)| flow.member.is_none() && !raced.contains(index));
     Report {
@@ -45,12 +44,22 @@ pub(crate) fn report(inspector: &Inspector) -> Report {
     }
 }
 
+/// Indices of the connections that the report has, in its order.
+fn shown<'a>(inspector: &'a Inspector, raced: &'a HashSet<usize>) -> impl Iterator<Item = usize> + 'a {
+    let shown = |(_, connection): &(usize, &Connection)| connection.flows.iter().any(|flow| !raced.contains(flow));
+    inspector.connections.iter().enumerate().filter(shown).map(|(index, _)| index)
+}
+
+/// Initial data sequence numbers, by connection of the report.
+pub(crate) fn idsns(inspector: &Inspector) -> Vec<[Option<Dsn>; 2]> {
+    let raced: HashSet<usize> = race::lost(inspector).into_values().flatten().collect();
+    shown(inspector, &raced).map(|index| inspector.connections[index].idsns()).collect()
+}
+
 /// Place of each flow in the report, in the order of flows.
 pub(crate) fn places(inspector: &Inspector) -> Vec<Place> {
     let raced: HashSet<usize> = race::lost(inspector).into_values().flatten().collect();
-    let shown = (inspector.connections.iter().enumerate())
-        .filter(|(_, connection)| connection.flows.iter().any(|flow| !raced.contains(flow)))
-        .map(|(index, _)| index);
+    let shown = shown(inspector, &raced);
     let numbers: HashMap<usize, usize> = shown.enumerate().map(|(nth, index)| (index, nth + 1)).collect();
     let mut plain = 0..;
     let place = |(index, flow): (usize, &Flow)| match flow.member {
@@ -85,7 +94,9 @@ impl Summary<'_> {
         let sides = if connection.opener_known { ["client", "server"] } else { ["A", "B"] };
         let mut signals: Vec<(Instant, SignalReport)> = (flows.iter())
             .flat_map(|(flow, member)| {
-                flow.signals.iter().map(|signal| (signal.at, self.signal(signal, *member, connection)))
+                // The end of a subflow tells the reason of its MP_TCPRST.
+                let told = flow.signals.iter().filter(|signal| !matches!(signal.what, What::Reset(..)));
+                told.map(|signal| (signal.at, self.signal(signal, *member, connection)))
             })
             .collect();
         signals.sort_by_key(|(at, _)| *at);
@@ -107,7 +118,7 @@ impl Summary<'_> {
             keys: [0, 1].map(|side| KeyReport {
                 key: connection.keys[side].map(|key| format!("{:016x}", key.get())),
                 token: connection.tokens[side].map(|token| format!("{:08x}", token.0)),
-                idsn: connection.keys[side].map(|key| format!("{:016x}", connection.hashing().idsn(key).get())),
+                idsn: connection.idsns()[side].map(|idsn| format!("{:016x}", idsn.get())),
             }),
             end: end(connection, &flows, sides),
             captured: captured.clone(),
@@ -247,6 +258,13 @@ impl Summary<'_> {
         }
     }
 
+    /// Returns true if an authenticator is the leftmost part of the hash and not the rightmost (RFC 8684 §3.4.1).
+    fn is_leftmost(add: &AddAddr, keys: Option<(Key, Key)>, hmac: &[u8; 8]) -> bool {
+        keys.is_some_and(|(own, peer)| {
+            same_mac(&add_addr_hmac(own, peer, add.id, add.address, add.port).first_8(), hmac)
+        })
+    }
+
     fn signal(&self, signal: &Signal, member: Member, connection: &Connection) -> SignalReport {
         let side = member.side(signal.from);
         let key = |side: usize| connection.keys[side];
@@ -261,6 +279,10 @@ impl Summary<'_> {
                     connection.hashing().add_addr_hmac(own, peer, add.id, add.address, add.port)
                 });
                 match &add.hmac {
+                    Some(hmac) if Self::is_leftmost(add, key(side).zip(key(1 - side)), hmac) => {
+                        let text = text + ", with the leftmost bits of the HMAC, an error of early Linux kernels";
+                        ("ADD_ADDR", text, Some("bad"))
+                    }
                     Some(hmac) => ("ADD_ADDR", text, Some(compared(expected.as_ref().map(<[u8; 8]>::as_slice), hmac))),
                     None => ("ADD_ADDR echo", text, None),
                 }
@@ -285,6 +307,10 @@ impl Summary<'_> {
                 let verdict = compared(expected.as_ref().map(<[u8; 8]>::as_slice), &named.get().to_be_bytes());
                 ("MP_FASTCLOSE", "ends the connection at once".to_owned(), Some(verdict))
             }
+            What::Reset(reason, transient) => {
+                let again = if *transient { ", trying again later may help" } else { "" };
+                ("MP_TCPRST", reason_text(*reason) + again, None)
+            }
             What::InfiniteMapping => ("infinite mapping", "plain TCP from here on".to_owned(), None),
         };
         let (at_s, subflow) = (self.seconds(signal.at), member.subflow);
@@ -297,6 +323,8 @@ impl Summary<'_> {
         let is_join = |offer| matches!(offer, Offer::JoinSyn(_) | Offer::JoinSynAck(_) | Offer::JoinAck(_));
         let shake = &flow.shake;
         let join = [shake.syn, shake.syn_ack, shake.ack].into_iter().any(is_join);
+        // No connection is known, and no key: signals are told as they passed.
+        let stranger = Connection::new();
         PlainReport {
             endpoints: endpoints(flow, member),
             opener_known: flow.opener.is_some(),
@@ -313,6 +341,8 @@ impl Summary<'_> {
                     outcome(flow, ["one side", "the other side"])
                 )
             }),
+            mptcp_packets: flow.sides.iter().map(|side| side.with_mptcp).sum(),
+            signals: flow.signals.iter().map(|signal| self.signal(signal, member, &stranger)).collect(),
         }
     }
 }

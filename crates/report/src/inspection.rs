@@ -43,6 +43,11 @@ fn files(report: &Report) -> String {
     let of = count(report.connections.len() as u64, "MPTCP connection");
     let plain = count(report.plain_tcp.len() as u64, "other TCP connection");
     line(&mut text, &format!("{}: {of}, {plain}", span(capture.duration_s)));
+    let orphans = report.plain_tcp.iter().filter(|one| one.is_orphan()).count();
+    if orphans > 0 {
+        let of = count(orphans as u64, "TCP connection");
+        line(&mut text, &format!("  MPTCP options are in {of} whose MPTCP handshake is not in the capture (below)"));
+    }
     for note in &capture.notes {
         line(&mut text, &format!("  {note}"));
     }
@@ -453,7 +458,7 @@ fn plain(all: &[PlainReport]) -> String {
         ("received", Align::Right),
     ]);
     // Those that tell something about MPTCP come first.
-    let tells = |one: &&PlainReport| one.fallback.is_some() || one.join.is_some();
+    let tells = |one: &&PlainReport| one.fallback.is_some() || one.join.is_some() || one.is_orphan();
     let (telling, others): (Vec<_>, Vec<_>) = all.iter().partition(tells);
     let mut said = String::new();
     for one in telling.iter().chain(&others).take(SHOWN_PLAIN) {
@@ -467,6 +472,9 @@ fn plain(all: &[PlainReport]) -> String {
         };
         if let Some(mptcp) = mptcp {
             line(&mut said, &format!("  {}: {mptcp}", one.endpoints[0]));
+        }
+        for words in one.orphan_words() {
+            line(&mut said, &format!("  {words} (MPTCP whose handshake is not in the capture)"));
         }
         table.row([
             one.endpoints[0].clone(),

@@ -31,7 +31,11 @@ pub fn why_capture(answer: &CaptureAnswer, width: usize) -> String {
 
 /// A connection in a few words.
 pub(crate) fn about(connection: &JudgedConnection) -> String {
-    let kind = if connection.multipath { "MPTCP" } else { "plain TCP" };
+    let kind = match connection.multipath {
+        true => "MPTCP",
+        false if !connection.orphan_options.is_empty() => "MPTCP without its handshake",
+        false => "plain TCP",
+    };
     let [a, b] = &connection.endpoints;
     format!("{kind}, {a} to {b}, captured {}", connection.captured)
 }

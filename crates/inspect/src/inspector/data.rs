@@ -8,7 +8,7 @@ use crate::sequence::{Data, Sent};
 use crate::signal::{Signal, What};
 use crate::version::Version;
 use anabranch_units::Instant;
-use anabranch_wire::{Checksum, DataSeq, Flags, Map, MpCapable, MpOption, Payload};
+use anabranch_wire::{Checksum, DataSeq, Flags, Map, MpCapable, MpOption, Payload, Segment};
 use std::ops::Range;
 
 impl Inspector {
@@ -44,7 +44,7 @@ impl Inspector {
         if segment.flags.has(Flags::RST) {
             return;
         }
-        let map = self.mapping_of(packet);
+        let map = mapping_of(segment);
         let reordering = self.flows[flow].reordering();
         let side = &mut self.flows[flow].sides[from];
         let Some(position) = side.sequence.position(segment.seq) else { return };
@@ -88,22 +88,6 @@ impl Inspector {
                 }
             }
         }
-    }
-
-    /// The mapping that a segment carries, and whether its last number is the DATA_FIN. MP_CAPABLE with data maps from
-    /// the first byte on (RFC 8684 §3.1).
-    fn mapping_of(&self, packet: &Packet<'_>) -> Option<(Map, bool)> {
-        let options = &packet.segment.options;
-        if let Some(dss) = &options.dss() {
-            return dss.map.map(|map| (map, dss.data_fin));
-        }
-        options.mptcp().iter().find_map(|option| match option {
-            MpOption::Capable(MpCapable { data: Some((length, checksum)), sender_key: Some(key), version, .. }) => {
-                let dsn = DataSeq::Long(Version::of(*version).idsn(*key) + 1);
-                Some((Map { dsn, subflow_seq: 1, length: *length, checksum: *checksum }, false))
-            }
-            _ => None,
-        })
     }
 
     fn lone_fin(&mut self, packet: &Packet<'_>, map: Map) {
@@ -188,6 +172,21 @@ impl Inspector {
             self.place(flow, from, range, &Payload::new(), at);
         }
     }
+}
+
+/// The mapping that a segment carries, and whether its last number is the DATA_FIN. MP_CAPABLE with data maps from the
+/// first byte on (RFC 8684 §3.1).
+pub(super) fn mapping_of(segment: &Segment) -> Option<(Map, bool)> {
+    if let Some(dss) = &segment.options.dss() {
+        return dss.map.map(|map| (map, dss.data_fin));
+    }
+    segment.options.mptcp().iter().find_map(|option| match option {
+        MpOption::Capable(MpCapable { data: Some((length, checksum)), sender_key: Some(key), version, .. }) => {
+            let dsn = DataSeq::Long(Version::of(*version).idsn(*key) + 1);
+            Some((Map { dsn, subflow_seq: 1, length: *length, checksum: *checksum }, false))
+        }
+        _ => None,
+    })
 }
 
 /// A flow is compared with all connections so often, which bounds what a flood of flows costs.

@@ -11,8 +11,8 @@ use crate::flow::{Flow, Reset};
 use crate::limits::Limits;
 use crate::report::Report;
 use crate::summary;
-use anabranch_units::{Instant, Token};
-use anabranch_wire::{Captured, ChecksumStatus, Flags, FlowKey, MpOption, Segment};
+use anabranch_units::{Dsn, Instant, Token};
+use anabranch_wire::{Captured, ChecksumStatus, Flags, FlowKey, Map, MpOption, Segment};
 use std::collections::HashMap;
 
 /// Takes packets in, answers a report. It reads no clock and no file; memory is bounded by its [`Limits`].
@@ -59,6 +59,19 @@ pub struct Sighting {
     pub from: usize,
     /// True if the same packet was captured before.
     pub copy: bool,
+    /// Mapping that it carries, in a DSS or in MP_CAPABLE.
+    pub map: Option<Map>,
+}
+
+/// Findings of an inspection.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// Report.
+    pub report: Report,
+    /// Place of each flow in the report.
+    pub places: Vec<Place>,
+    /// Initial data sequence numbers of both sides, by connection of the report, as far as their keys are known.
+    pub idsns: Vec<[Option<Dsn>; 2]>,
 }
 
 /// Place of a flow in a [`Report`].
@@ -121,7 +134,8 @@ impl Inspector {
             self.totals.ignored_packets += 1;
             return None;
         };
-        let sighting = Sighting { at, flow, from, copy: matches!(verdict, Verdict::Copy { .. }) };
+        let copy = matches!(verdict, Verdict::Copy { .. });
+        let sighting = Sighting { at, flow, from, copy, map: data::mapping_of(segment).map(|(map, _)| map) };
         if let Verdict::Copy { acknowledges } = verdict {
             self.totals.copies += 1;
             let flow = &mut self.flows[flow];
@@ -143,11 +157,11 @@ impl Inspector {
 
     /// The capture ends here: everything that is known, as seen now.
     pub fn finish(self) -> Report {
-        self.finish_with_places().0
+        self.finish_with_places().report
     }
 
-    /// The same, and for each flow its place in the report.
-    pub fn finish_with_places(mut self) -> (Report, Vec<Place>) {
+    /// The same, and what ties the report to the packets that passed.
+    pub fn finish_with_places(mut self) -> Findings {
         for flow in 0..self.flows.len() {
             for side in 0..2 {
                 self.replay(flow, side, true);
@@ -158,7 +172,7 @@ impl Inspector {
         for stream in self.connections.iter_mut().flat_map(|connection| &mut connection.streams) {
             stream.finish(end);
         }
-        (summary::report(&self), summary::places(&self))
+        Findings { report: summary::report(&self), places: summary::places(&self), idsns: summary::idsns(&self) }
     }
 
     /// The flow of a segment, a new one if need be, and the side that sent it.
@@ -192,6 +206,7 @@ impl Inspector {
         let options = &packet.segment.options;
         let is_data = packet.length > 0;
         side.packets += 1;
+        side.with_mptcp += u64::from(has_mptcp(packet.segment));
         side.options_cut += u64::from(captured.options_cut);
         // SYN and RST say nothing about whether options get through.
         if !packet.segment.flags.has(Flags::RST) && !packet.segment.flags.has(Flags::SYN) && !captured.options_cut {

@@ -11,7 +11,8 @@ impl Inspector {
             match option {
                 MpOption::Capable(capable) => self.capable(packet, capable),
                 MpOption::JoinSyn(join) => self.join(packet, join.token),
-                MpOption::JoinSynAck(_) | MpOption::JoinAck(_) | MpOption::TcpReset { .. } => {}
+                MpOption::JoinSynAck(_) | MpOption::JoinAck(_) => {}
+                MpOption::TcpReset { transient, reason } => self.signal(packet, What::Reset(*reason, *transient)),
                 MpOption::AddAddr(add) => self.signal(packet, What::AddAddr(*add)),
                 MpOption::RemoveAddr(remove) => self.signal(packet, What::RemoveAddr(remove.ids.clone())),
                 MpOption::Prio { backup } => self.signal(packet, What::Prio { backup: *backup, address: None }),

@@ -20,7 +20,7 @@ pub(crate) struct Candidate {
 pub(crate) fn candidates(log: &Log, watched: &Watched) -> Vec<Candidate> {
     let mut of_mptcp: BTreeMap<usize, Vec<(usize, bool)>> = BTreeMap::new();
     let mut plain: BTreeMap<usize, Vec<(usize, bool)>> = BTreeMap::new();
-    for (flow, place) in watched.places.iter().enumerate() {
+    for (flow, place) in watched.findings.places.iter().enumerate() {
         match *place {
             Place::Subflow { connection, swapped, .. } => {
                 of_mptcp.entry(connection).or_default().push((flow, swapped));
@@ -29,7 +29,7 @@ pub(crate) fn candidates(log: &Log, watched: &Watched) -> Vec<Candidate> {
             Place::LostRace => {}
         }
     }
-    let report = &watched.report;
+    let report = &watched.findings.report;
     let mut candidates = Vec::new();
     for (connection, members) in of_mptcp {
         let sides = report.connections.iter().find(|it| it.number == connection).map_or(["A", "B"], |it| it.sides);

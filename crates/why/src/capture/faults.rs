@@ -292,6 +292,7 @@ impl Group<'_> {
             return None;
         }
         let usual = (0..self.names.len()).flat_map(data).map(|it| it.length).max()?;
+        (usual > self.least_payload(path)).then_some(())?;
         let largest = data(path).map(|it| it.length).max()?;
         let mut arrived = Arrived::from(1);
         let mut missing_since = None;
@@ -313,6 +314,13 @@ impl Group<'_> {
             ),
             remedy: Some("Lower the MTU of that interface, or set net.ipv4.tcp_mtu_probing to 1.".to_owned()),
         })
+    }
+
+    /// Payload that fits into the smallest packets that every link of this path carries: 576 bytes is what hosts rely on
+    /// in IPv4 (RFC 1122 §3.3.3), 1280 the least MTU of IPv6 (RFC 8200 §5); headers and options take up to a hundred.
+    fn least_payload(&self, path: usize) -> i64 {
+        let is_v4 = self.flows.iter().any(|(flow, _, on)| *on == path && flow.key.src.is_ipv4());
+        if is_v4 { 476 } else { 1180 }
     }
 
     /// True if the picture was taken at the side that sends most data.
@@ -385,7 +393,8 @@ impl Group<'_> {
                     mine.flat_map(move |it| &it.packets[side]).filter(|it| it.length > 0)
                 };
                 let most = data().filter(|it| it.arrived != NEVER).map(|it| it.length).max().unwrap_or(0);
-                let large = |it: &&Packet| it.length > most;
+                // Every link carries packets of this size: their loss has another reason.
+                let large = |it: &&Packet| it.length > most.max(self.least_payload(path));
                 let (lost, smaller) = (data().filter(large).count(), most);
                 let spread =
                     data().filter(large).map(|it| it.sent).fold((u64::MAX, 0), |(a, b), at| (a.min(at), b.max(at)));

@@ -5,7 +5,7 @@
 //! bounded.
 
 use anabranch_inspect::{Offer, Passing, Sighting};
-use anabranch_wire::{Captured, ChecksumStatus, DataSeq, Flags, FlowKey, Handshake, MpCapable, MpOption};
+use anabranch_wire::{Captured, ChecksumStatus, DataSeq, Flags, FlowKey, Handshake, MpOption};
 use std::collections::BTreeMap;
 
 /// Entries over all flows above which neighbours are joined; 200 MB.
@@ -87,8 +87,6 @@ pub(crate) struct SideFacts {
     bad: u64,
     /// The last MP_PRIO.
     pub priority: Option<bool>,
-    /// First number of its stream at the data level, lower half.
-    pub data_begin: Option<u32>,
     /// The latest mapping: subflow sequence number relative to the ISN, data sequence number.
     map: Option<(u32, u32)>,
 }
@@ -306,7 +304,6 @@ impl FlowLog {
         side.bare_data += u64::from(bare);
         for option in segment.options.mptcp() {
             match option {
-                MpOption::Capable(capable) => self.learn_keys(from, capable),
                 MpOption::Prio { backup } => self.sides[from].priority = Some(*backup),
                 MpOption::AddAddr(add) if add.hmac.is_some() => self.announce(from, add.address),
                 _ => {}
@@ -323,15 +320,6 @@ impl FlowLog {
     /// True if this file has a SYN with MP_CAPABLE.
     fn syn_at_least(&self, file: usize) -> bool {
         self.offers.get(&file).is_some_and(|offers| matches!(offers[0], Offer::Capable(_)))
-    }
-
-    fn learn_keys(&mut self, from: usize, capable: &MpCapable) {
-        for (side, key) in [(from, capable.sender_key), (1 - from, capable.receiver_key)] {
-            if let Some(key) = key {
-                let begin = (key.idsn() + 1).get() as u32;
-                self.sides[side].data_begin.get_or_insert(begin);
-            }
-        }
     }
 
     fn entry(&mut self, sighting: &Sighting, captured: &Captured) -> Entry {
@@ -363,15 +351,11 @@ impl FlowLog {
                 entry.data_ack = short(ack);
                 entry.bits |= DATA_ACK;
             }
-            if let Some(map) = dss.map.filter(|map| map.length > 0 && map.subflow_seq > 0) {
-                // A mapping of a stranger's flow: its first segment tells where the flow began.
-                side.isn.get_or_insert(segment.seq.get().wrapping_sub(map.subflow_seq));
-                side.map = Some((map.subflow_seq, short(map.dsn)));
-            }
         }
-        let first = segment.options.mptcp().iter().any(|it| matches!(it, MpOption::Capable(c) if c.data.is_some()));
-        if first && let Some(begin) = side.data_begin {
-            side.map = Some((1, begin));
+        if let Some(map) = sighting.map.filter(|map| map.length > 0 && map.subflow_seq > 0) {
+            // A mapping of a stranger's flow: its first segment tells where the flow began.
+            side.isn.get_or_insert(segment.seq.get().wrapping_sub(map.subflow_seq));
+            side.map = Some((map.subflow_seq, short(map.dsn)));
         }
         if entry.length > 0
             && let (Some(isn), Some((start, dsn))) = (side.isn, side.map)

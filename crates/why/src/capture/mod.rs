@@ -30,7 +30,7 @@ pub use trace::{Flight, Heard, Sent, Trace, TracedFlow};
 pub use twin::{Estimate, Twin, TwinError};
 
 use crate::{Band, Bands, Interval, Limit, PathTime, Share};
-use anabranch_inspect::{FileReport, Limits, Offer, Watched, inspect_bytes, inspect_watched};
+use anabranch_inspect::{FileReport, Limits, Offer, PlainReport, Watched, inspect_bytes, inspect_watched};
 use choice::{Candidate, candidates};
 use faults::Group;
 use log::{FlowLog, Log};
@@ -89,12 +89,12 @@ impl CaptureInquiry {
 
     /// Returns the files, in the order in which they were named.
     pub fn files(&self) -> &[FileReport] {
-        &self.watched.report.files
+        &self.watched.findings.report.files
     }
 
     /// Returns true if a file is a capture.
     pub fn is_capture(&self) -> bool {
-        self.watched.report.files.iter().any(|file| file.is_capture)
+        self.watched.findings.report.files.iter().any(|file| file.is_capture)
     }
 
     /// Answers about a connection, by its number; without one about that with most data.
@@ -111,7 +111,7 @@ impl CaptureInquiry {
             connection: chosen.map(|chosen| self.judge(chosen)),
             other_connections,
             others: others.into_iter().map(|it| it.about(&self.log)).collect(),
-            files: self.watched.report.files.clone(),
+            files: self.watched.findings.report.files.clone(),
         };
         answer.sentence = words::sentence(&answer);
         answer
@@ -139,7 +139,7 @@ impl CaptureInquiry {
             let mut trace = trace::trace(&painted.pictures, side)?;
             let verdict = self.verdict(candidate, &painted, side, true);
             trace.flight = verdict.map_or(Vec::new(), |(verdict, _)| verdict.flight);
-            trace.files = self.watched.report.files.iter().map(|file| file.name.clone()).collect();
+            trace.files = self.watched.findings.report.files.iter().map(|file| file.name.clone()).collect();
             trace.paths.clone_from(&paths);
             trace.joined = self.log.joined > 0;
             trace.subflows =
@@ -174,6 +174,18 @@ impl CaptureInquiry {
         all.into_iter().map(|(_, sides)| sides).collect()
     }
 
+    /// Bytes that a side sent, each once, as `inspect` counts them; those without a mapping count as well.
+    fn bytes(&self, candidate: &Candidate, side: usize) -> u64 {
+        let report = &self.watched.findings.report;
+        match (candidate.number - 1).checked_sub(report.connections.len()) {
+            Some(plain) => report.plain_tcp.get(plain).map_or(0, |it| it.bytes[side]),
+            None => {
+                let direction = &report.connections[candidate.number - 1].directions[side];
+                direction.bytes + direction.unmapped_bytes
+            }
+        }
+    }
+
     fn paint(&self, candidate: &Candidate) -> Painted<'_> {
         let flows: Vec<(&FlowLog, bool)> = candidate
             .members
@@ -181,7 +193,8 @@ impl CaptureInquiry {
             .filter_map(|(flow, swapped)| Some((self.log.flows.get(*flow)?.as_ref()?, *swapped)))
             .collect();
         let begin = |side: usize| {
-            let known = flows.iter().find_map(|(flow, swapped)| flow.sides[side ^ usize::from(*swapped)].data_begin);
+            let idsns = self.watched.findings.idsns.get(candidate.number - 1).filter(|_| candidate.multipath);
+            let known = idsns.and_then(|idsns| idsns[side]).map(|idsn| (idsn + 1).low());
             known.or_else(|| first_number(&flows, side)).unwrap_or(0)
         };
         let begins = [begin(0), begin(1)];
@@ -248,8 +261,13 @@ impl CaptureInquiry {
     fn judge(&self, candidate: &Candidate) -> JudgedConnection {
         let painted = self.paint(candidate);
         let names = self.names(&painted);
-        let report =
-            self.watched.report.connections.iter().find(|it| candidate.multipath && it.number == candidate.number);
+        let report = self
+            .watched
+            .findings
+            .report
+            .connections
+            .iter()
+            .find(|it| candidate.multipath && it.number == candidate.number);
         let group = Group {
             flows: painted
                 .flows
@@ -265,7 +283,7 @@ impl CaptureInquiry {
         };
         // What left before the capture saw it arrive began earlier.
         let first = packets(&painted.pictures).map(|it| it.sent).min();
-        let begin = self.watched.report.capture.start_unix_ns.into_iter().chain(first).min().unwrap_or(0);
+        let begin = self.watched.findings.report.capture.start_unix_ns.into_iter().chain(first).min().unwrap_or(0);
         let mut directions: Vec<JudgedDirection> = Vec::new();
         let largest = candidate.bytes[0].max(candidate.bytes[1]);
         let silent = |side: usize| painted.pictures.iter().all(|it| it.packets[side].is_empty());
@@ -275,8 +293,10 @@ impl CaptureInquiry {
                 continue;
             }
             if let Some((verdict, traffic)) = self.verdict(candidate, &painted, side, false) {
-                let about = self.about(candidate, &painted, side);
-                directions.push(direction(&painted, &names, side, &verdict, &traffic, about.confidence(), begin));
+                let confidence = self.about(candidate, &painted, side).confidence();
+                let bytes = self.bytes(candidate, side);
+                let frame = Frame { bytes, confidence, begin };
+                directions.push(direction(&painted, &names, side, &verdict, &traffic, frame));
             }
         }
         directions.sort_by_key(|direction| u64::MAX - direction.bytes);
@@ -289,9 +309,13 @@ impl CaptureInquiry {
         let mut faults = group.faults();
         faults.retain(|fault| fault.kind != FaultKind::Unused || !is_down(&fault.path));
         let about = self.about(candidate, &painted, main);
+        let report = &self.watched.findings.report;
+        let plain = candidate.number.checked_sub(report.connections.len() + 1);
+        let plain = plain.and_then(|index| report.plain_tcp.get(index));
         JudgedConnection {
             number: candidate.number,
             multipath: candidate.multipath,
+            orphan_options: plain.map_or(Vec::new(), PlainReport::orphan_words),
             sides: candidate.sides.map(str::to_owned),
             endpoints: candidate.endpoints(&self.log),
             captured: captured(&about, candidate, main),
@@ -308,12 +332,22 @@ impl CaptureInquiry {
     fn about(&self, candidate: &Candidate, painted: &Painted<'_>, side: usize) -> About {
         let pictures = &painted.pictures;
         let carries = |it: &&FlowPicture| it.packets[side].iter().any(|packet| packet.length > 0);
-        let seen =
-            |end: usize| pictures.iter().filter(carries).all(|it| if end == 0 { it.seen.own } else { it.seen.other });
-        let report =
-            self.watched.report.connections.iter().find(|it| candidate.multipath && it.number == candidate.number);
+        let seen = |end: usize| {
+            let sees = |it: &FlowPicture| if end == 0 { it.seen.own } else { it.seen.other };
+            let some = pictures.iter().any(|it| carries(&it));
+            pictures.iter().filter(|it| !some || carries(it)).all(sees)
+        };
+        let report = self
+            .watched
+            .findings
+            .report
+            .connections
+            .iter()
+            .find(|it| candidate.multipath && it.number == candidate.number);
         let offers = |flow: &FlowLog| [flow.syn, flow.syn_ack, flow.third].contains(&Offer::Cut);
         About {
+            one_host: painted.paths.iter().all(|(own, other)| own == other),
+            placed: pictures.iter().any(|it| it.placed),
             sender_seen: seen(side),
             receiver_seen: seen(1 - side),
             between: pictures.iter().any(|it| it.between),
@@ -325,7 +359,7 @@ impl CaptureInquiry {
             unfit: pictures.iter().filter(carries).any(|it| it.unfit),
             apart: self.files().iter().find_map(|file| file.clock.as_ref()).map(|it| (it.ahead_s.abs(), it.within_s)),
             missing: report.is_some_and(|report| report.directions[side].missing_bytes > 0),
-            backwards: self.watched.report.capture.notes.iter().any(|note| note.contains("order")),
+            backwards: self.watched.findings.report.capture.notes.iter().any(|note| note.contains("order")),
         }
     }
 
@@ -381,7 +415,9 @@ fn first_number(flows: &[(&FlowLog, bool)], side: usize) -> Option<u32> {
 fn captured(about: &About, candidate: &Candidate, from: usize) -> String {
     let side = |side: usize| anabranch_inspect::article(candidate.sides[side]);
     match (about.sender_seen, about.receiver_seen) {
+        _ if !about.placed => "at a place that its packets do not tell".to_owned(),
         _ if about.between => "between the hosts".to_owned(),
+        (true, true) if about.one_host => "on the host that is both ends".to_owned(),
         (true, true) => "at both ends".to_owned(),
         (true, false) => format!("near {}", side(from)),
         (false, true) => format!("near {}", side(1 - from)),
@@ -405,14 +441,21 @@ fn paths(painted: &Painted<'_>, names: &[String]) -> Vec<PathAbout> {
     painted.paths.iter().enumerate().map(about).collect()
 }
 
+/// Facts about a direction that its packets' times do not tell.
+struct Frame {
+    bytes: u64,
+    confidence: Confidence,
+    /// Time of the first packet \[ns\].
+    begin: u64,
+}
+
 fn direction(
     painted: &Painted<'_>,
     names: &[String],
     side: usize,
     verdict: &Verdict,
     traffic: &[PathTraffic],
-    confidence: Confidence,
-    begin: u64,
+    Frame { bytes, confidence, begin }: Frame,
 ) -> JudgedDirection {
     let interval = |band: &Band| Interval {
         from_ns: band.from.as_nanos().saturating_sub(begin),
@@ -436,7 +479,7 @@ fn direction(
     shares.sort_by_key(|share| std::cmp::Reverse(share.time_ns));
     JudgedDirection {
         from: side,
-        bytes: verdict.bytes,
+        bytes,
         finished: verdict.finished,
         confidence,
         from_ns: verdict.bands.start().as_nanos().saturating_sub(begin),

@@ -72,6 +72,8 @@ pub(crate) struct FlowPicture {
     pub seen: Seen,
     /// True if the capture lies between the hosts.
     pub between: bool,
+    /// False if no packet answers another: then nothing tells where the capture was made.
+    pub placed: bool,
     /// True if captures at two places do not fit together, so that one alone is looked at.
     pub unfit: bool,
     /// Shortest round-trip time \[ns\].
@@ -123,7 +125,11 @@ pub(crate) fn paint(flow: &FlowLog, swapped: bool, path: usize, begins: DataBegi
     let opener = flow.opener.map(turn);
     let places: Vec<Place> = flow.places.values().map(|entries| Place::of(entries, swapped, opener)).collect();
     let rtt = places.iter().filter_map(Place::round_trip).min().unwrap_or(0);
-    let (mut ends, between) = choose(&places, rtt);
+    let (mut ends, mut between) = choose(&places, rtt);
+    if flow.key.src == flow.key.dst && places.len() == 1 {
+        // Both ends are this host: each packet arrives where it leaves.
+        (ends, between) = ([Some(0); 2], false);
+    }
     let paired = match ends {
         [Some(near), Some(far)] => pair_both(&places[near], &places[far], rtt),
         _ => None,
@@ -150,6 +156,7 @@ pub(crate) fn paint(flow: &FlowLog, swapped: bool, path: usize, begins: DataBegi
         packets,
         seen: Seen { own: ends[0].is_some(), other: ends[1].is_some() },
         between,
+        placed: places.len() > 1 || places.iter().any(|place| place.round_trip().is_some()),
         unfit,
         rtt,
         backup: [flow.syn, flow.syn_ack].iter().any(Offer::is_backup)
@@ -383,6 +390,8 @@ fn leaving(here: &Place, side: usize, rtt: u64) -> Vec<Packet> {
     // Arrival that the acknowledgment before told of.
     let mut before = 0;
     let (mut singles, mut pairs) = (0, 0);
+    // No answer comes sooner: the shortest time from here to the peer and back.
+    let soonest = here.near[1 - side].unwrap_or(rtt);
     // The shortest way there of data, which takes longer on a link than a SYN.
     let there = here.shortest_answer(side).unwrap_or(rtt).saturating_sub(rtt / 2);
     for entry in &here.entries {
@@ -421,7 +430,7 @@ fn leaving(here: &Place, side: usize, rtt: u64) -> Vec<Packet> {
             let (packet, own) = &packets[index];
             if inside(own) {
                 // A packet that left less than a round trip ago is not what this answers: its first sending is.
-                if entry.at.saturating_sub(packet.sent) >= rtt / 10 * 9 {
+                if entry.at.saturating_sub(packet.sent) >= soonest / 10 * 9 {
                     covered.push(index);
                 }
             } else {
@@ -472,18 +481,62 @@ const MOST_OPEN: usize = 1 << 14;
 fn arriving(there: &Place, side: usize, rtt: u64) -> Vec<Packet> {
     let own = || there.entries.iter().filter(|entry| entry.from() == side);
     let clock = Clock::of(own());
+    // Time from which on the sender knew of what it acknowledges: it cannot have left before.
+    let mut known = Known::new(there.near[side].unwrap_or(rtt) / 2);
     let mut last = 0;
-    let mut packets: Vec<(Packet, Entry)> = own()
-        .map(|entry| {
-            let latest = entry.at.saturating_sub(rtt / 2);
-            let stamped = clock.as_ref().filter(|_| entry.has(STAMP)).map(|clock| clock.at(entry.stamp));
-            let sent = stamped.map_or(latest, |at| at.saturating_sub(rtt / 2).min(latest)).max(last).min(latest);
-            last = sent;
-            raw_arriving(entry, sent)
-        })
-        .collect();
+    let mut packets: Vec<(Packet, Entry)> = Vec::new();
+    for entry in &there.entries {
+        if entry.from() != side {
+            known.passes(entry);
+            continue;
+        }
+        let latest = entry.at.saturating_sub(rtt / 2);
+        let stamped = clock.as_ref().filter(|_| entry.has(STAMP)).map(|clock| clock.at(entry.stamp));
+        let sent = stamped.map_or(latest, |at| at.saturating_sub(rtt / 2));
+        last = sent.max(last).max(known.since(entry)).min(latest);
+        packets.push(raw_arriving(entry, last));
+    }
     packets.sort_by_key(|(packet, _)| packet.sent);
     packets.into_iter().map(keep).collect()
+}
+
+/// The newest packets towards a host, to tell since when it knows of what it acknowledges.
+struct Known {
+    /// Time from the capture to that host \[ns\].
+    there: u64,
+    /// Ends and times of packets that were not acknowledged yet.
+    waiting: VecDeque<(u32, u64)>,
+    /// End of the newest of them: what is sent again may be answered by its first sending.
+    newest: Option<u32>,
+    since: u64,
+}
+
+impl Known {
+    fn new(there: u64) -> Self {
+        Known { there, waiting: VecDeque::new(), newest: None, since: 0 }
+    }
+
+    fn passes(&mut self, entry: &Entry) {
+        let takes = entry.length + u32::from(entry.is(Flags::SYN)) + u32::from(entry.is(Flags::FIN));
+        let end = entry.seq.wrapping_add(takes);
+        let is_new = self.newest.is_none_or(|newest| end.wrapping_sub(newest).cast_signed() > 0);
+        if takes > 0 && is_new && self.waiting.len() < MOST_OPEN {
+            self.newest = Some(end);
+            self.waiting.push_back((end, entry.at));
+        }
+    }
+
+    /// Time at which the newest of what this packet acknowledges was there.
+    fn since(&mut self, entry: &Entry) -> u64 {
+        while let Some((end, at)) = self.waiting.front().copied()
+            && entry.is(Flags::ACK)
+            && entry.ack.wrapping_sub(end).cast_signed() >= 0
+        {
+            self.since = self.since.max(at.saturating_add(self.there));
+            self.waiting.pop_front();
+        }
+        self.since
+    }
 }
 
 /// The clock of timestamps: nanoseconds for each tick, so that no packet arrived before it left.

@@ -140,7 +140,10 @@ impl Stream {
             }
             written = if asked { last_request } else { at };
             if before.is_none() && !asked {
-                written = opened.min(at);
+                // Nothing in flight, and a window that is open, hold no first byte back: it was not written before.
+                if at.saturating_sub(opened) <= reaction {
+                    written = opened.min(at);
+                }
                 // A request that came first set it off, even if it took the server a while.
                 if last_request > opened && at - last_request <= 8 * reaction {
                     written = last_request;

@@ -19,8 +19,6 @@ use anabranch_wire::Flags;
 pub(crate) struct Verdict {
     pub bands: Bands,
     pub paths: Vec<Bands>,
-    /// Bytes, each once.
-    pub bytes: u64,
     /// True if all of them arrived.
     pub finished: bool,
     /// Largest window that the peer advertised \[B\].
@@ -192,7 +190,6 @@ pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic
     Some(Verdict {
         bands: trial.bands.between(from, to, Cause::of_all(Limit::Handshake)),
         paths: trial.paths.iter().enumerate().map(unused).collect(),
-        bytes: (watch.stream.end - watch.stream.begin).max(0).unsigned_abs(),
         finished,
         widest_window: watch.widest.max(0).unsigned_abs(),
         flight: watch.flight.unwrap_or_default(),
@@ -348,8 +345,8 @@ impl Watch<'_> {
         if it.ack != UNKNOWN && !it.is(Flags::SYN) {
             subflow.edge = it.ack.saturating_add(it.window);
         }
-        if it.data_ack == UNKNOWN && !it.is(Flags::SYN) && it.ack <= 1 {
-            // The third ACK has no DSS, and its window is that of the connection.
+        if it.data_ack == UNKNOWN && it.ack <= 1 {
+            // SYN/ACK and third ACK have no DSS, and their window is that of the connection.
             self.edge = self.edge.max(self.acked.saturating_add(it.window));
         }
         if it.data_ack != UNKNOWN {

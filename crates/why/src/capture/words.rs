@@ -17,7 +17,7 @@ pub(crate) fn sentence(answer: &CaptureAnswer) -> String {
     let binds_all = connection.directions.first().and_then(chief).is_some_and(|share| binds_all(share.limit));
     let (mut first, mut later): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for fault in &connection.faults {
-        let follows = fault.kind == FaultKind::Unused && binds_all;
+        let follows = binds_all && (ONE_MORE_PATH.contains(&fault.kind) || fault.kind == FaultKind::Unused);
         if follows { &mut later } else { &mut first }.push(fault_words(connection, fault));
     }
     let mut sentences = first;
@@ -29,9 +29,16 @@ pub(crate) fn sentence(answer: &CaptureAnswer) -> String {
         ),
         None => sentences.push("The capture has no data of this connection: there is nothing to judge.".to_owned()),
     }
+    if !connection.orphan_options.is_empty() {
+        let options = connection.orphan_options.join("; ");
+        sentences.push(format!("Its MPTCP handshake is not in the capture, and its options say: {options}."));
+    }
     sentences.extend(later);
     sentences.join(" ")
 }
+
+/// Faults that cost a further path, and nothing else.
+const ONE_MORE_PATH: [FaultKind; 3] = [FaultKind::NoJoin, FaultKind::AddressUnused, FaultKind::PlainClient];
 
 /// True if a limit leaves nothing for any path to carry.
 fn binds_all(limit: Limit) -> bool {
@@ -212,6 +219,7 @@ pub(crate) fn unknown(about: &About) -> Vec<String> {
         "The names of scheduler and congestion control are not on the wire.".to_owned(),
     ];
     match (about.sender_seen, about.receiver_seen) {
+        (true, true) if about.one_host => {}
         (true, true) => unknown.push(match about.apart {
             None => {
                 "The clocks of the two captures are taken to agree: what they differ by is taken for delay.".to_owned()
@@ -278,6 +286,10 @@ pub(crate) fn unknown(about: &About) -> Vec<String> {
 /// Facts about a capture.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct About {
+    /// Both ends are the same host.
+    pub one_host: bool,
+    /// Packets tell where the capture was made.
+    pub placed: bool,
     pub sender_seen: bool,
     pub receiver_seen: bool,
     pub between: bool,

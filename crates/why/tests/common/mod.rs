@@ -1,5 +1,7 @@
 //! Captures as records, for tests that damage them.
 
+#![allow(dead_code)]
+
 use anabranch_capture::Reader;
 use std::path::Path;
 

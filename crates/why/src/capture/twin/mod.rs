@@ -123,7 +123,7 @@ impl CaptureInquiry {
     pub fn twin(&self, number: Option<usize>) -> Result<Twin, TwinError> {
         let count = self.connections();
         let Some(candidate) = self.choose(number) else {
-            let packets = self.watched.report.files.iter().map(|file| file.packets).sum();
+            let packets = self.watched.findings.report.files.iter().map(|file| file.packets).sum();
             return Err(match number {
                 Some(wanted) => TwinError::NoSuch { wanted, count },
                 None => TwinError::NoConnection { packets },
@@ -168,7 +168,7 @@ impl CaptureInquiry {
             side,
             stream: &stream,
             multipath: candidate.multipath,
-            raced: self.watched.places.contains(&Place::LostRace),
+            raced: self.watched.findings.places.contains(&Place::LostRace),
             window_limited: limited(Limit::PeerWindow),
             buffer_limited: limited(Limit::SendBuffer),
             widest: verdict.widest_window,
@@ -196,7 +196,7 @@ impl CaptureInquiry {
             multipath: candidate.multipath,
             endpoints: candidate.endpoints(&self.log),
             captured: super::captured(&about, candidate, side),
-            bytes: verdict.bytes,
+            bytes: self.bytes(candidate, side),
             time_ns: verdict.bands.total().as_nanos(),
             finished: verdict.finished,
             estimates,

@@ -1,0 +1,283 @@
+//! Small captures of other stacks and habits, remade packet by packet: their verdicts, and that `inspect`, `why` and
+//! `twin` agree about each.
+//!
+//! `ANABRANCH_FOREIGN_PCAPS` names a folder with captures of others, such as those of tcpdump's and ptcpdump's tests:
+//! the commands have to agree about these as well.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+#[path = "foreign/pen.rs"]
+mod pen;
+
+use anabranch_inspect::{Limits, Report, inspect_bytes};
+use anabranch_why::{CaptureInquiry, JudgedDirection, Limit};
+use anabranch_wire::{Flags, MpOption, ResetReason};
+use pen::{CLIENT, KEYS, Pen, SERVER};
+
+/// A capture with the right values.
+struct Case {
+    name: &'static str,
+    capture: Vec<u8>,
+    /// MPTCP connections, other TCP connections.
+    connections: [usize; 2],
+    /// Bytes of the main direction; 0 if there is none to judge.
+    bytes: u64,
+    /// Limits that may have more than a tenth of its time.
+    limits: &'static [Limit],
+    says: &'static [&'static str],
+}
+
+/// A case of one MPTCP connection whose application was silent most of the time.
+fn silent(name: &'static str, pen: &Pen, bytes: u64) -> Case {
+    let says = &["had written nothing more to send"];
+    Case {
+        name,
+        capture: common::pcap(&pen.records, 65_535),
+        connections: [1, 0],
+        bytes,
+        limits: &[Limit::ApplicationSends],
+        says,
+    }
+}
+
+/// Five pieces of 100 bytes from the server, each acknowledged in 1 ms, 0.1 s apart.
+fn pieces(version: u8) -> Pen {
+    let mut pen = Pen::mptcp(version);
+    pen.open([0, 1_000, 1_100]);
+    for piece in 0..5 {
+        let at = 20_000 + 100_000 * piece;
+        pen.data(at, SERVER, 100);
+        pen.ack(at + 1_000, CLIENT, true);
+    }
+    pen
+}
+
+/// Segments of 16 bytes that TCP acknowledges at once and MPTCP late: the server says each again with new numbers of
+/// the subflow.
+fn late_data_acks() -> Pen {
+    let mut pen = Pen::mptcp(1);
+    pen.open([0, 300, 500]);
+    for piece in 0..3 {
+        let at = 10_000 + 1_000_000 * piece;
+        pen.data(at, CLIENT, 16);
+        pen.ack(at + 300, SERVER, false);
+        pen.again(at + 200_000, CLIENT, 1 + 16 * piece, 16);
+        pen.ack(at + 200_300, SERVER, true);
+        pen.data(at + 300_000, SERVER, 16);
+        pen.ack(at + 300_200, CLIENT, false);
+        pen.again(at + 500_000, SERVER, 1 + 16 * piece, 16);
+        pen.ack(at + 500_200, CLIENT, true);
+    }
+    pen
+}
+
+/// Somebody types twice, the first time long after the handshake.
+fn idle_before_data(pen: Pen) -> Pen {
+    let mut pen = pen;
+    pen.open([0, 1_000, 1_100]);
+    for (at, length) in [(2_800_000, 5), (4_300_000, 4)] {
+        pen.data(at, CLIENT, length);
+        pen.ack(at + 1_000, SERVER, true);
+    }
+    pen
+}
+
+/// Requests with pauses between them; each answer leaves `think` microseconds after its request.
+fn requests(pen: Pen, think: u64, pause: u64, answer: u16) -> Pen {
+    let mut pen = pen;
+    pen.open([0, 1_000, 1_100]);
+    let mut at = 2_000;
+    for _ in 0..6 {
+        pen.data(at, CLIENT, 40);
+        pen.ack(at + 1_000, SERVER, true);
+        pen.data(at + 1_000 + think, SERVER, answer);
+        pen.ack(at + 1_100 + think, CLIENT, true);
+        at += 2_000 + think + pause;
+    }
+    pen
+}
+
+fn fast_close() -> Pen {
+    let mut pen = Pen::mptcp(0);
+    pen.open([0, 300, 600]);
+    pen.data(1_012_000, SERVER, 1);
+    pen.ack(1_012_200, CLIENT, true);
+    let close = MpOption::FastClose { receiver_key: KEYS[SERVER] };
+    pen.option(5_012_000, CLIENT, Flags::ACK, close);
+    pen.reset(5_012_200, SERVER, ResetReason::Unspecified, false);
+    pen
+}
+
+fn orphan_resets() -> Pen {
+    let mut pen = Pen::mptcp(1);
+    pen.reset(0, SERVER, ResetReason::Prohibited, false);
+    pen.reset(1_000, SERVER, ResetReason::Middlebox, true);
+    pen
+}
+
+fn orphan_addresses() -> Pen {
+    let mut pen = Pen::mptcp(1);
+    pen.add_addr(0, SERVER, Some(false));
+    pen.add_addr(1_000, CLIENT, None);
+    pen
+}
+
+fn leftmost_hmac() -> Pen {
+    let mut pen = pieces(1);
+    pen.add_addr(600_000, SERVER, Some(true));
+    pen
+}
+
+fn cases() -> Vec<Case> {
+    let nothing = |case: Case, connections, says| Case { connections, bytes: 0, limits: &[], says, ..case };
+    let snapped = pieces(1);
+    let mut middle = pieces(1);
+    middle.records.drain(..5);
+    vec![
+        silent("version 0", &pieces(0), 500),
+        silent("version 1", &pieces(1), 500),
+        silent("late DATA_ACKs", &late_data_acks(), 48),
+        silent("idle before data", &idle_before_data(Pen::mptcp(1)), 9),
+        silent("nc on loopback", &idle_before_data(Pen::mptcp(1).at_home()), 9),
+        silent("idle between requests", &requests(Pen::mptcp(1), 0, 700_000, 900), 5400),
+        silent("a server that thinks", &requests(Pen::mptcp(1), 400_000, 1_000, 900), 5400),
+        silent("a small ssh session", &requests(Pen::mptcp(0), 2_000, 150_000, 52), 312),
+        Case {
+            connections: [0, 1],
+            says: &["had written nothing more to send", "the client asked for plain TCP"],
+            ..silent("plain TCP", &requests(Pen::plain(), 0, 300_000, 900), 5400)
+        },
+        silent("fast close", &fast_close(), 1),
+        silent("leftmost bits of an HMAC", &leftmost_hmac(), 500),
+        silent("begun in the middle", &middle, 400),
+        Case { capture: common::pcap(&snapped.records, 96), ..silent("cut behind the headers", &snapped, 500) },
+        nothing(
+            silent("one direction", &pieces(1).without(CLIENT), 0),
+            [1, 0],
+            &["Packets of one side only are in the capture"],
+        ),
+        nothing(
+            silent("RSTs alone", &orphan_resets(), 0),
+            [0, 1],
+            &[
+                "MPTCP handshake is not in the capture",
+                "administratively prohibited (3)",
+                "middlebox interference (6), trying again later may help",
+            ],
+        ),
+        nothing(
+            silent("addresses alone", &orphan_addresses(), 0),
+            [0, 1],
+            &["MPTCP handshake is not in the capture", "ADD_ADDR from 198.51.100.20:443: address 3 is 198.51.100.21"],
+        ),
+    ]
+}
+
+fn report(name: &str, capture: &[u8]) -> Report {
+    inspect_bytes(vec![(name.to_owned(), capture.to_vec())], Limits::default(), &mut |_| ()).findings.report
+}
+
+fn inquiry(name: &str, capture: &[u8]) -> CaptureInquiry {
+    CaptureInquiry::read_bytes(vec![(name.to_owned(), capture.to_vec())])
+}
+
+#[test]
+fn no_cause_is_invented() {
+    for case in cases() {
+        let name = case.name;
+        let answer = inquiry(name, &case.capture).answer(None);
+        let connection = answer.connection.as_ref().unwrap();
+        for words in case.says {
+            assert!(answer.sentence.contains(words), "{name}: `{words}` is missing: {}", answer.sentence);
+        }
+        for words in ["MTU", "behind a hole", "window", "pacing", "buffer"] {
+            assert!(!answer.sentence.contains(words), "{name}: {words}: {}", answer.sentence);
+        }
+        let main = connection.directions.first();
+        assert_eq!(main.map_or(0, |direction| direction.bytes), case.bytes, "{name}");
+        for share in main.into_iter().flat_map(|direction| &direction.shares) {
+            let may = case.limits.contains(&share.limit);
+            assert!(may || share.share <= 0.1, "{name}: {} in {:.2}", share.limit.name(), share.share);
+        }
+        let alone = case.limits.is_empty();
+        let claims = connection.captured == "at both ends" || connection.unknown.join(" ").contains("two captures");
+        assert!(!claims, "{name}: {}", connection.captured);
+        let tells = connection.captured != "at a place that its packets do not tell";
+        assert!(alone || tells, "{name}: {}", connection.captured);
+    }
+}
+
+/// The facts that several commands tell are the same in each.
+fn agree(name: &str, capture: &[u8]) -> [usize; 2] {
+    let report = report(name, capture);
+    let inquiry = inquiry(name, capture);
+    let counts = [report.connections.len(), report.plain_tcp.len()];
+    assert_eq!(inquiry.connections(), counts[0] + counts[1], "{name}");
+    for number in 1..=inquiry.connections() {
+        let connection = inquiry.answer(Some(number)).connection.unwrap();
+        assert_eq!(connection.multipath, number <= counts[0], "{name}");
+        for direction in &connection.directions {
+            same_direction(name, &report, number, direction);
+        }
+        let Ok(twin) = inquiry.twin(Some(number)) else { continue };
+        let from = connection.directions.iter().find(|direction| direction.bytes == twin.bytes);
+        assert!(from.is_some() || connection.directions.is_empty(), "{name}: {} bytes in the twin", twin.bytes);
+        assert_eq!((twin.multipath, &twin.endpoints), (connection.multipath, &connection.endpoints), "{name}");
+    }
+    counts
+}
+
+fn same_direction(name: &str, report: &Report, number: usize, direction: &JudgedDirection) {
+    let side = direction.from;
+    let (bytes, in_order) = match report.connections.get(number - 1) {
+        Some(connection) => {
+            let facts = &connection.directions[side];
+            let again = connection.subflows.iter().map(|it| it.sent[side].retransmitted_segments).sum::<u64>();
+            let unseen = connection.subflows.iter().map(|it| it.sent[side].retransmitted_unseen_segments).sum::<u64>();
+            (facts.bytes + facts.unmapped_bytes, facts.gaps + facts.out_of_order_segments + again + unseen == 0)
+        }
+        None => {
+            let plain = &report.plain_tcp[number - 1 - report.connections.len()];
+            (plain.bytes[side], false)
+        }
+    };
+    assert_eq!(direction.bytes, bytes, "{name}, connection {number}");
+    let behind = |limit| direction.shares.iter().any(|share| share.limit == limit);
+    if in_order {
+        let lost: u64 = direction.measured.iter().map(|path| path.lost).sum();
+        assert_eq!(lost, 0, "{name}, connection {number}: lost, and nothing was out of order or sent again");
+        let hole = behind(Limit::HeadOfLine) && direction.measured.len() < 2;
+        assert!(!hole, "{name}, connection {number}: a hole where nothing was out of order");
+    }
+}
+
+#[test]
+fn the_commands_agree() {
+    for case in cases() {
+        assert_eq!(agree(case.name, &case.capture), case.connections, "{}", case.name);
+    }
+    let Some(folder) = std::env::var_os("ANABRANCH_FOREIGN_PCAPS") else {
+        eprintln!("SKIPPED: captures of others; ANABRANCH_FOREIGN_PCAPS names a folder with some");
+        return;
+    };
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|it| it == "pcap" || it == "pcapng") {
+            agree(&path.display().to_string(), &std::fs::read(&path).unwrap());
+        }
+    }
+}
+
+/// An authenticator that begins where early kernels began it is told from one that is merely wrong.
+#[test]
+fn an_early_kernels_authenticator_is_named() {
+    let told = |leftmost: bool| {
+        let mut pen = pieces(1);
+        pen.add_addr(600_000, SERVER, Some(leftmost));
+        let report = report("address", &common::pcap(&pen.records, 65_535));
+        let signal = &report.connections[0].signals[0];
+        (signal.verified, signal.text.contains("leftmost bits of the HMAC"))
+    };
+    assert_eq!(told(true), (Some("bad"), true));
+    assert_eq!(told(false), (Some("good"), false));
+}
