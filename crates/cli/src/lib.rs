@@ -62,6 +62,10 @@ use std::sync::Arc;
 pub fn main_with(catalogue: Catalogue) -> ExitCode {
     let catalogue = Arc::new(catalogue);
     completion::complete_if_asked(&catalogue);
+    // Before the arguments are described, which takes longer than the answer.
+    if std::env::args_os().nth(1).is_some_and(|first| first == "--version" || first == "-V") {
+        return said(output::print(&format!("anabranch {}\n", anabranch_lab::version_with_build())));
+    }
     let (args, matches) = arguments();
     // A broken promise of the simulator is reported as a failed run, with the command that repeats it, and anything
     // else below; neither needs a trace of ours on top.
@@ -73,11 +77,7 @@ pub fn main_with(catalogue: Catalogue) -> ExitCode {
         dispatch(args.command, &catalogue)
     };
     match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(failure)) => {
-            failure.print();
-            failure.exit_code()
-        }
+        Ok(result) => said(result),
         Err(panic) => {
             let _ = writeln!(std::io::stderr(), "anabranch has a bug: {}", anabranch_lab::panic_text(&*panic));
             ExitCode::from(1)
@@ -85,15 +85,21 @@ pub fn main_with(catalogue: Catalogue) -> ExitCode {
     }
 }
 
-/// The arguments of the process, also as they were matched. What does not parse ends the program here, as do `--help`
-/// and `--version`.
-fn arguments() -> (Args, ArgMatches) {
-    let mut command = Args::command();
-    // The build is the digest of the whole program, so it is computed for `--version` only.
-    if std::env::args_os().nth(1).is_some_and(|first| first == "--version" || first == "-V") {
-        command = command.version(&*anabranch_lab::version_with_build().leak());
+/// Says why the command failed, if it did.
+fn said(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            failure.exit_code()
+        }
     }
-    let matches = command.get_matches();
+}
+
+/// The arguments of the process, also as they were matched. What does not parse ends the program here, as does
+/// `--help`.
+fn arguments() -> (Args, ArgMatches) {
+    let matches = Args::command().get_matches();
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     (args, matches)
 }

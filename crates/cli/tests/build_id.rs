@@ -5,6 +5,8 @@ mod common;
 
 use common::{build, directory, succeed};
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 const STUDY: &str = r#"
 title = "One run"
@@ -61,4 +63,42 @@ fn every_result_names_its_build() {
     assert!(text.contains(&format!("(build {build})")), "{text}");
     let files = ["mine.json", "mine.csv", "mine.parquet", "runs.jsonl"].map(|it| format!("anabranch-studies/{it}"));
     files.iter().map(String::as_str).chain(["page.html"]).for_each(holds);
+}
+
+/// Build of a program in this file.
+#[cfg(target_os = "linux")]
+fn build_of(program: &Path) -> String {
+    let output = Command::new(program).arg("--version").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let build = text.trim().rsplit_once("(build ").and_then(|(_, build)| build.strip_suffix(')'));
+    build.unwrap_or_else(|| panic!("no build: {text}")).to_owned()
+}
+
+/// The linker's id names the build, so that the file need not be read: bytes behind its end change nothing. Only in a
+/// file without an id they do.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_linker_names_the_build() {
+    let here = directory("build-id-of-the-linker");
+    let whole = fs::read(env!("CARGO_BIN_EXE_anabranch")).unwrap();
+    let written = |name: &str, bytes: &[u8]| {
+        let program = here.join(name);
+        // A copy keeps the permissions; writing into it then does, too.
+        fs::copy(env!("CARGO_BIN_EXE_anabranch"), &program).unwrap();
+        fs::write(&program, bytes).unwrap();
+        program
+    };
+    let more = |bytes: &[u8]| [bytes, b"more"].concat();
+    assert_eq!(build_of(&written("longer", &more(&whole))), build());
+
+    // Length 4 of the name, 20 of the id, kind 3, and the name.
+    let note = [&[4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0][..], b"GNU\0"].concat();
+    let at = whole.windows(note.len()).position(|part| part == note).expect("the program has the linker's id");
+    assert_eq!(build(), anabranch_units::hex(&whole[at + note.len()..][..8]));
+    let mut without = whole;
+    without[at + 12] = b'X';
+    let digest = build_of(&written("without", &without));
+    assert_ne!(digest, build());
+    assert_ne!(build_of(&written("without-longer", &more(&without))), digest);
+    fs::remove_dir_all(here).unwrap();
 }

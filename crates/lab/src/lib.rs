@@ -32,7 +32,7 @@ pub use counted::Counted;
 pub use journal::{Journal, JournalError, JournalLine, KeepError};
 pub use measured::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasured};
 pub use packet_event::{PacketEvent, RunHead};
-pub use program::{UNKNOWN_BUILD, VERSION, build, build_is_of, version_with_build};
+pub use program::{UNKNOWN_BUILD, VERSION, build, build_is, build_is_of, version_with_build};
 pub use record::Recorder;
 pub use run::{Keep, Run, RunError, in_parallel, panic_text, run, run_seeds, run_watched, threads};
 

@@ -1,5 +1,5 @@
-//! Profiles of the build: the profiles of packages and measurements optimise what `release` does not, for the sake of a
-//! short build. Cargo hands the levels of single packages down to every profile that inherits.
+//! Profiles of the build: the profiles of packages and measurements optimise what `release` keeps small. Cargo hands
+//! the levels of single packages down to every profile that inherits.
 
 use crate::common::markdown::root;
 
@@ -15,14 +15,24 @@ fn unoptimised(manifest: &toml::Table, profile: &str) -> Vec<String> {
 #[test]
 fn measurements_and_packages_are_optimised_in_full() {
     let manifest: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
-    let dist = &manifest["profile"]["dist"];
-    assert_eq!(dist["inherits"].as_str(), Some("bench"));
-    let packages = dist["package"].as_table().unwrap();
-    assert!(packages.values().all(|it| it.get("opt-level").is_none()), "the levels of `bench` are those of `dist`");
-    // The profile's own `strip` does not reach a package that has a level of its own.
-    let strip = packages.get("anabranch-cli").and_then(|it| it.get("strip")?.as_bool());
-    assert_eq!(strip, Some(true), "[profile.dist.package.anabranch-cli] lacks `strip = true`");
+    let profile = |name: &str| manifest["profile"][name].as_table().unwrap();
+    assert_eq!(profile("dist")["inherits"].as_str(), Some("bench"));
+    assert!(profile("dist").get("package").is_none(), "the levels of `bench` are those of `dist`");
+    assert_eq!(profile("bench")["opt-level"].as_integer(), Some(3));
     let left = unoptimised(&manifest, "bench");
     assert!(left.is_empty(), "[profile.bench.package] lacks `opt-level = 3` of {left:?}");
-    assert!(!unoptimised(&manifest, "release").is_empty(), "nothing is left out of `release`");
+}
+
+/// A profile's own `strip` does not reach a package that has a level of its own.
+#[test]
+fn programs_for_users_are_stripped() {
+    let manifest: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    for name in ["release", "dist"] {
+        let strip = manifest["profile"][name].get("strip").and_then(toml::Value::as_bool);
+        assert_eq!(strip, Some(true), "[profile.{name}] lacks `strip = true`");
+    }
+    for name in ["release", "bench"] {
+        let of_cli = manifest["profile"][name].get("package").and_then(|packages| packages.get("anabranch-cli"));
+        assert!(of_cli.is_none(), "[profile.{name}.package] names anabranch-cli, which then keeps its symbols");
+    }
 }
