@@ -1,7 +1,7 @@
 // Builds the laboratory into one file, dist/index.html, which opens from disk and asks for nothing over the network.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { build, defineConfig, type Plugin } from "vite";
 
@@ -45,6 +45,12 @@ function single(wasm: string): Plugin {
       const [main, ...others] = of((name) => name.endsWith(".js"));
       if (!page || page.type !== "asset" || !main || others.length > 0) throw new Error("expected one page and one script");
       const styles = of((name) => name.endsWith(".css")).map(text).join("\n");
+      // Both are in the command, too, which serves them without a simulator in the page (crates/web/page).
+      if (process.env.ANABRANCH_PARTS) {
+        mkdirSync(process.env.ANABRANCH_PARTS, { recursive: true });
+        writeFileSync(resolve(process.env.ANABRANCH_PARTS, "main.js"), text(main));
+        writeFileSync(resolve(process.env.ANABRANCH_PARTS, "main.css"), styles);
+      }
       const safe = (code: string) => code.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
       const scripts = DRAWING.map((name) => ({ type: "", code: safe(`\n${readFileSync(resolve(report, name), "utf8")}\n`) }));
       scripts.push({ type: ' type="module"', code: safe(`\n${text(main)}\n`) });
@@ -59,7 +65,8 @@ function single(wasm: string): Plugin {
       // it costs a third.
       const packed = execFileSync("xz", ["--format=lzma", "-9e", "--stdout", wasm], { maxBuffer: 1 << 28 });
       const engine = packed.toString("base64");
-      const { size } = statSync(wasm);
+      const simulator = readFileSync(wasm);
+      const build = createHash("sha256").update(simulator).digest("hex").slice(0, 16);
       // That of uPlot is among them.
       const licences = readFileSync(resolve(report, "vendor/LICENSES"), "utf8");
       const escaped = licences.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
@@ -75,14 +82,15 @@ function single(wasm: string): Plugin {
       insert("</head>", `<style>\n${styles}\n</style>\n`);
       insert("</pre></details>\n</footer>", escaped);
       const tags = scripts.map(({ type, code }) => `<script${type}>${code}</script>\n`).join("");
-      insert("</body>", `<script type="text/plain" id="engine" data-length="${size}">${engine}</script>\n${tags}`);
+      insert("</body>", `<script type="text/plain" id="engine" data-length="${simulator.length}" data-build="${build}">${engine}</script>\n${tags}`);
       page.source = html;
       for (const it of Object.values(bundle)) if (it !== page) delete bundle[it.fileName];
     },
   };
 }
 
-const WASM = process.env.ANABRANCH_WASM ?? resolve(here, "../target/wasm32-unknown-unknown/web/anabranch_web.wasm");
+/// The simulator; none where only the parts of the page are asked for.
+const WASM = process.env.ANABRANCH_PARTS ? "/dev/null" : (process.env.ANABRANCH_WASM ?? resolve(here, "../target/wasm32-unknown-unknown/web/anabranch_web.wasm"));
 
 export default defineConfig({
   root: here,

@@ -29,7 +29,7 @@ export class CaptureView {
     }, h("p", {}, "Drop one capture here, or two of the same time from both ends."), h("p", {}, h("label", { className: "button", for: id }, "Choose files"), input));
     this.element = h("section", { "aria-labelledby": "capture-title" },
       h("h1", { id: "capture-title" }, "Why was it slow?"),
-      h("p", { className: "lead" }, "Give it a capture (pcap or pcapng, also gzipped) of a transfer over MPTCP or plain TCP, of any hosts. From the packets alone it says what the time went to, and how sure it is. The file stays in this browser."),
+      h("p", { className: "lead" }, "Give it a capture (pcap or pcapng, also gzipped) of a transfer over MPTCP or plain TCP, of any hosts. From the packets alone it says what the time went to, and how sure it is. The file stays on this machine."),
       drop,
       h("details", {}, h("summary", {}, "How to capture"), h("pre", { tabindex: "0" }, "sudo tcpdump -i any -s 160 -w capture.pcap tcp")),
       this.task.status, this.task.place);

@@ -1,6 +1,7 @@
 // The page's side of the worker: a promise for each request, progress, and an end to it.
 
 import code from "virtual:worker";
+import { Remote } from "./remote";
 import type { Trouble } from "./types";
 import { unpack } from "./unpack";
 
@@ -52,16 +53,21 @@ export type Progress = (made: number, all: number) => void;
 /// Takes an early form of the answer; `read` reads it.
 export type Early<T> = (read: () => T, made: number, all: number) => void;
 
-let compiled: Promise<WebAssembly.Module> | undefined;
+let compiled: Promise<Compiled> | undefined;
 let worker: string | undefined;
+/// The simulator in the page; without one, the program that serves the page has it.
+const place = document.getElementById("engine");
+export const inside = place !== null;
+
+interface Compiled { module?: WebAssembly.Module; build?: string | undefined }
 
 /// Unpacks and compiles the simulator, once for all workers.
-function compile(): Promise<WebAssembly.Module> {
+function compile(): Promise<Compiled> {
   compiled ??= (async () => {
-    const place = document.getElementById("engine");
-    const packed = Uint8Array.from(atob(place?.textContent ?? ""), (c) => c.charCodeAt(0));
-    place?.remove();
-    return WebAssembly.compile(unpack(packed, Number(place?.dataset.length)));
+    if (!place) return {};
+    const packed = Uint8Array.from(atob(place.textContent ?? ""), (c) => c.charCodeAt(0));
+    place.remove();
+    return { module: await WebAssembly.compile(unpack(packed, Number(place.dataset.length))), build: place.dataset.build };
   })();
   return compiled;
 }
@@ -69,7 +75,7 @@ function compile(): Promise<WebAssembly.Module> {
 const lines = (script: string) => script.split("\n").length;
 
 export class Engine {
-  private worker: Promise<Worker> | undefined;
+  private worker: Promise<Worker | Remote> | undefined;
   private readonly waiting = new Map<number, Waiting>();
   private last = 0;
   private script: string | undefined;
@@ -77,29 +83,30 @@ export class Engine {
   /// `names`: knows the reader's own scheduler by its name, and runs nothing.
   constructor(private readonly names = false) {}
 
-  private start(): Promise<Worker> {
+  private start(): Promise<Worker | Remote> {
     const script = this.script;
-    return compile().then((module) => {
+    return compile().then(({ module, build }) => {
       worker ??= blob([code]);
       // No `eval`, and no exception from the page's policy: the script is a part of the worker's own file.
-      const made = new Worker(script === undefined ? worker : blob([wrapped(script), code]));
-      made.addEventListener("message", (event: MessageEvent<{ id: number; answer?: string; made?: number; all?: number; early?: string }>) => {
-        const { id, answer, made: runs = 0, all = 0, early } = event.data;
+      const made = module ? new Worker(script === undefined ? worker : blob([wrapped(script), code])) : new Remote();
+      made.addEventListener("message", (event) => {
+        const { id, answer, made: runs = 0, all = 0, early } = (event as MessageEvent<{ id: number; answer?: string; made?: number; all?: number; early?: string }>).data;
         const waiting = this.waiting.get(id);
         if (early !== undefined) return waiting?.early?.(() => JSON.parse(early) as unknown, runs, all);
         if (answer === undefined) return waiting?.progress?.(runs, all);
         this.waiting.delete(id);
         waiting?.done(answer);
       });
-      made.addEventListener("error", (event) => {
-        event.preventDefault();
+      made.addEventListener("error", (error) => {
+        error.preventDefault();
+        const event = error as ErrorEvent;
         const at = event.lineno - 1;
         const own = script !== undefined && at >= 1 && at <= lines(script);
         this.end(new Problem(own
           ? { problem: event.message.replace(/^Uncaught /, ""), help: HELP, text: OWN, line: at, column: event.colno }
           : { problem: `the worker stopped: ${event.message}` }));
       });
-      made.postMessage({ module, own: script === undefined ? (this.names ? "named" : undefined) : { lines: lines(script) } });
+      made.postMessage({ module, build, own: script === undefined ? (this.names ? "named" : undefined) : { lines: lines(script) } });
       return made;
     });
   }

@@ -14,6 +14,9 @@ import { OWN, Written } from "./written";
 /// Most schedulers are like one of these; all of them are a click away.
 const USUAL = ["round-robin", "min-rtt", "blest", "ecf", "late", "redundant", "anabranch"];
 
+/// The first bytes of pcap in both orders and resolutions, of pcapng, and of gzip.
+const CAPTURES = /^(d4c3b2a1|a1b2c3d4|4d3cb2a1|a1b23c4d|0a0d0d0a|1f8b....)$/;
+
 export class Laboratory {
   readonly element: HTMLElement;
   private readonly editor: Editor;
@@ -67,7 +70,8 @@ export class Laboratory {
             h("button", { type: "button", onclick: () => void this.share() }, "Copy link"),
             h("button", { type: "button", onclick: () => this.save() }, "Save file"),
             h("label", { className: "button", for: file.id }, "Open file"), file))),
-      this.written.element,
+      // A script runs beside the simulator, in the page's own worker.
+      about.schedulers.some(({ name }) => name === OWN) ? this.written.element : h("p", { className: "quiet" }, "A scheduler written in JavaScript runs in the page that brings its own simulator: ", h("code", {}, "web/build"), " makes it, and packages have it."),
       this.task.place);
     this.counted();
   }
@@ -204,7 +208,10 @@ export class Laboratory {
 
   private async open(files: FileList | null): Promise<void> {
     const file = files?.[0];
-    if (file) this.take({ name: file.name.replace(/\.toml$/, ""), text: await file.text() });
+    if (!file) return;
+    const begin = [...new Uint8Array(await file.slice(0, 4).arrayBuffer())].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    if (CAPTURES.test(begin)) return this.editor.mistake({ problem: `${file.name} is a capture, not a scenario`, help: "choose it under “Capture” at the head of this page" });
+    this.take({ name: file.name.replace(/\.toml$/, ""), text: await file.text() });
   }
 }
 

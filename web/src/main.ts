@@ -4,7 +4,7 @@ import "../../crates/report/assets/page.css";
 import "./style.css";
 import { CaptureView } from "./capture";
 import { h } from "./dom";
-import { Problem, quick, runs } from "./engine";
+import { inside, Problem, quick, runs } from "./engine";
 import { Laboratory } from "./lab";
 import { contents, LessonView } from "./lessons";
 import { read, readStudy } from "./link";
@@ -19,7 +19,9 @@ async function start(): Promise<void> {
   begin();
   const about = await quick.ask<About>({ do: "about" });
   const version = document.getElementById("version");
-  if (version) version.textContent = `Anabranch ${about.version}`;
+  if (version) version.textContent = `Anabranch ${about.version} (build ${about.build})`;
+  const where = document.getElementById("where");
+  if (where && !inside) where.textContent = "The program that serves this page has the simulator. Files that you choose go to it and nowhere else.";
   // For the reader's console, and for tests.
   Object.assign(window, { anabranch: (request: object, script?: string) => runs.ask(request, { script }) });
   const laboratory = new Laboratory(about);

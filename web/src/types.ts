@@ -17,7 +17,7 @@ export interface Word { name: string; about: string; kind: "number" | "maybe" | 
 export interface Fields { view: Word[]; subflow: Word[]; event: Word[]; events: string[] }
 
 export interface About {
-  version: string; schedulers: Policy[]; scenarios: { name: string; text: string }[]; schema: Schema;
+  version: string; build: string; schedulers: Policy[]; scenarios: { name: string; text: string }[]; schema: Schema;
   limits: { name: string; letter: string; meaning: string }[]; lessons: [string, Lesson][];
   fields: Fields;
 }

@@ -7,6 +7,7 @@ interface Exports {
   memory: WebAssembly.Memory;
   reserve(length: number): number;
   ask(length: number): number;
+  named(length: number): void;
   fields(): number;
   length(): number;
   text(): number;
@@ -14,6 +15,8 @@ interface Exports {
 
 interface Begin {
   module: WebAssembly.Module;
+  /// The build, which results name.
+  build?: string;
   /// Lines of the reader's own scheduler, which stands before this program in its file; or only that there is one.
   own?: { lines: number } | "named";
 }
@@ -28,6 +31,7 @@ const now = () => performance.now();
 let compiled: WebAssembly.Module | undefined;
 let instance: Exports | undefined;
 let own: Begin["own"];
+let build = "";
 let script: Script | undefined;
 let scheduler: Own | undefined;
 let current = 0;
@@ -71,6 +75,7 @@ function started(): Exports {
     return of[name]?.(...given);
   }]));
   instance = new Assembly.Instance(compiled, { anabranch: { ...later, progress, show } as WebAssembly.ModuleImports }).exports as unknown as Exports;
+  instance.named(written(instance, [new Encoder().encode(build)]));
   if (script && typeof own === "object") {
     const fields = JSON.parse(text(instance, instance.fields())) as Fields;
     scheduler = new Own(script, own.lines, fields, instance.memory);
@@ -80,16 +85,21 @@ function started(): Exports {
 
 const text = (it: Exports, length: number) => new Decoder().decode(new Uint8Array(it.memory.buffer, it.text(), length));
 
-function answer({ request, files }: Asked): string {
-  const it = started();
-  const words = new Encoder().encode(request);
-  const all = files.reduce((sum, file) => sum + file.byteLength, words.length);
-  const at = it.reserve(all);
-  let place = at;
-  for (const part of [words, ...files.map((file) => new Uint8Array(file))]) {
+/// Writes these bytes into the room of a request, and returns their number.
+function written(it: Exports, parts: Uint8Array[]): number {
+  const all = parts.reduce((sum, part) => sum + part.length, 0);
+  let place = it.reserve(all);
+  for (const part of parts) {
     new Uint8Array(it.memory.buffer, place, part.length).set(part);
     place += part.length;
   }
+  return all;
+}
+
+function answer({ request, files }: Asked): string {
+  const it = started();
+  const words = new Encoder().encode(request);
+  written(it, [words, ...files.map((file) => new Uint8Array(file))]);
   try {
     return text(it, it.ask(words.length));
   } catch (error) {
@@ -104,7 +114,7 @@ function answer({ request, files }: Asked): string {
 
 addEventListener("message", (event: MessageEvent<Begin | Asked>) => {
   if ("module" in event.data) {
-    ({ module: compiled, own } = event.data);
+    ({ module: compiled, own, build = "" } = event.data);
     const scope = globalScope as { ownScript?: Script };
     script = scope.ownScript;
     delete scope.ownScript;

@@ -2,7 +2,7 @@
 
 import { h, unique } from "./dom";
 import { Editor } from "./editor";
-import { parsed, Problem } from "./engine";
+import { inside, parsed, Problem } from "./engine";
 import type { About, Trouble, Word } from "./types";
 
 /// Name in scenarios and comparisons.
@@ -121,6 +121,8 @@ export class Written {
   private show(trouble: Trouble | null): void { this.editor.mistake(trouble, "It can be read. Whether it runs, a run shows."); }
 
   private changed(): void {
+    // Without a simulator in the page nothing could run it.
+    if (!inside) return;
     this.choice.value = EXAMPLES.find(([, text]) => text === this.text)?.[0] ?? "";
     const typed = ++this.typed;
     setTimeout(() => void parsed(this.text).then(() => null, (error: unknown) => (error instanceof Problem ? error.trouble : { problem: String(error) })).then((trouble) => {

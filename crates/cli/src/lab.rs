@@ -1,13 +1,24 @@
-//! `anabranch lab`: serves the laboratory, a page with the simulator in it, on loopback and opens it.
+//! `anabranch lab`: serves the laboratory on loopback and opens it.
+//!
+//! ```text
+//! a page from disk   brings its own simulator: that of a package, or of web/build
+//! the page inside    asks this program: POST /ask ─▶ answerer ─▶ a process for each answer (answer)
+//! ```
+
+mod answer;
+mod answerer;
 
 use crate::failure::Failure;
 use crate::output;
-use anabranch_service::Page;
+use anabranch_policy::Catalogue;
+use anabranch_service::{LocalSite, Resource};
 use clap::Args as ClapArgs;
+use std::borrow::Cow;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 /// Arguments of `lab`.
 #[derive(ClapArgs, Debug)]
@@ -15,8 +26,8 @@ use std::process::{Command, Stdio};
   anabranch lab                                       lessons, laboratory and judge of captures in the browser
   anabranch lab --no-open --port 8000                 on a machine of its own, behind `ssh -L 8000:127.0.0.1:8000`
 
-The page is one file that also opens from disk or from any static host. Packages have it; from the sources, web/build
-makes it. Ctrl-C ends the command.")]
+The page asks this program. The page of packages, which web/build makes from the sources, brings a simulator of its own:
+it also opens from disk or from any static host, and runs schedulers that are written in it. Ctrl-C ends the command.")]
 pub struct LabArgs {
     /// Port on 127.0.0.1; 0 takes a free one.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
@@ -24,14 +35,23 @@ pub struct LabArgs {
     /// Print the address and open no browser.
     #[arg(long)]
     pub no_open: bool,
-    /// Page to serve; unless given, that of the package or of web/build.
+    /// Page to serve; unless given, that of the package or of web/build, or the one inside the program.
     #[arg(long, value_name = "FILE")]
     pub page: Option<PathBuf>,
+    /// Answers the request on standard input, for the page inside.
+    #[arg(long, hide = true)]
+    pub answer: bool,
 }
 
 /// Serves the page until the process is ended.
-pub fn lab(args: &LabArgs) -> Result<(), Failure> {
-    let page = Page { kind: "text/html; charset=utf-8", body: read(args.page.as_deref())? };
+pub fn lab(catalogue: &Arc<Catalogue>, args: &LabArgs) -> Result<(), Failure> {
+    if args.answer {
+        return answer::answer(catalogue);
+    }
+    let site = match read(args.page.as_deref())? {
+        Some(page) => of_disk(page),
+        None => inside(),
+    };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port));
     let listener = listener.map_err(|error| {
         let help = "accepted: a free port above 1023, or none for any";
@@ -43,23 +63,44 @@ pub fn lab(args: &LabArgs) -> Result<(), Failure> {
     if !args.no_open {
         open(&address);
     }
-    page.serve(&listener);
+    site.serve(&listener);
     Ok(())
 }
 
-/// Reads the page.
-fn read(named: Option<&Path>) -> Result<Vec<u8>, Failure> {
+/// The page with its own simulator, which needs nothing more and names its policy itself.
+fn of_disk(page: Vec<u8>) -> LocalSite {
+    let page = Resource { path: "/index.html", kind: "text/html; charset=utf-8", body: page.into() };
+    LocalSite { resources: vec![page], policy: None, answerer: None }
+}
+
+/// The page inside the program.
+fn inside() -> LocalSite {
+    let parts = anabranch_web::parts().into_iter().map(|part| {
+        let body = match part.text {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+        };
+        Resource { path: part.path, kind: part.kind, body }
+    });
+    let (policy, answerer) = (Some(anabranch_web::POLICY), Some(answerer::answerer()));
+    LocalSite { resources: parts.collect(), policy, answerer }
+}
+
+/// Reads the page that is named, or one of those that may be there; `None` if none of these is.
+fn read(named: Option<&Path>) -> Result<Option<Vec<u8>>, Failure> {
     let places = named.map_or_else(places, |named| vec![named.to_owned()]);
     for place in &places {
         match std::fs::read(place) {
-            Ok(page) => return Ok(page),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Failure::Refused(miette::miette!("cannot read {}: {error}", place.display()))),
+            Ok(page) => return Ok(Some(page)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {}
+            Err(error) => {
+                let help = "leave --page out: the program has a page inside";
+                let place = place.display();
+                return Err(Failure::Refused(miette::miette!(help = help, "cannot read the page {place}: {error}")));
+            }
         }
     }
-    let looked: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-    let help = "build it from the sources with `web/build` (needs node and npm), or name one with --page";
-    Err(Failure::Refused(miette::miette!(help = help, "the laboratory's page is not at {}", looked.join(", "))))
+    Ok(None)
 }
 
 /// Places of the page: of a package, and of the sources that this program was built from.
@@ -87,7 +128,7 @@ mod tests {
         let Err(Failure::Refused(report)) = read(Some(Path::new("no/such/page.html"))) else {
             panic!("it is not there")
         };
-        assert_eq!(report.to_string(), "the laboratory's page is not at no/such/page.html");
-        assert!(report.help().is_some_and(|help| help.to_string().contains("web/build")));
+        assert!(report.to_string().starts_with("cannot read the page no/such/page.html: "), "{report}");
+        assert!(report.help().is_some_and(|help| help.to_string().contains("--page")));
     }
 }

@@ -120,7 +120,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Calibrate(args) => calibrate::run(catalogue, &args),
         Command::Testbed(args) => testbed::testbed(catalogue, &args),
         Command::Kernel(args) => kernel::kernel(catalogue, &args),
-        Command::Lab(args) => lab::lab(&args),
+        Command::Lab(args) => lab::lab(catalogue, &args),
         Command::Serve(args) => serve::serve(catalogue, &args),
         Command::Fetch(args) => fetch::fetch(catalogue, &args),
         Command::Proxy(args) => proxy::proxy(catalogue, &args),

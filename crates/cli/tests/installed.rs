@@ -5,10 +5,8 @@ mod common;
 
 use common::{directory, names, succeed};
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch");
 
@@ -101,24 +99,4 @@ fn each_command_gets_a_manual_page() {
     pages.push("anabranch.1".to_owned());
     pages.sort();
     assert_eq!(names(&here.join("man1")), pages);
-}
-
-#[test]
-fn the_laboratory_is_served_on_loopback() {
-    let here = directory("laboratory");
-    fs::write(here.join("page.html"), "<p>a page</p>").unwrap();
-    let mut lab = Command::new(PROGRAM);
-    lab.current_dir(&here).args(["lab", "--no-open", "--page", "page.html"]).stdout(Stdio::piped());
-    let mut lab = lab.spawn().unwrap();
-    let mut address = String::new();
-    BufReader::new(lab.stdout.take().unwrap()).read_line(&mut address).unwrap();
-    let port = address.trim().strip_prefix("http://127.0.0.1:").and_then(|rest| rest.strip_suffix('/'));
-    let mut stream = TcpStream::connect(format!("127.0.0.1:{}", port.expect(&address))).unwrap();
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    let read = stream.read_to_string(&mut answer);
-    lab.kill().unwrap();
-    lab.wait().unwrap();
-    read.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\n<p>a page</p>"), "{answer}");
 }

@@ -18,7 +18,7 @@ pub use course::Course;
 pub use fetch::{
     Fetch, FetchError, FetchLimits, Outcome, Progress, Scheme, Sink, Target, TargetError, Upload, Watch, WriterSink,
 };
-pub use http::{HttpLimits, Page, Root, Site};
+pub use http::{Answerer, HttpLimits, LocalSite, Resource, Root, Site};
 pub use journal::{ConnectionEvent, Journal};
 pub use report::{ConnectionReport, CounterReport};
 pub use server::{Listener, Server, ServerLimits, Service, Totals};

@@ -405,5 +405,24 @@ fn metrics_and_health_over_http() {
     }
     assert!(fetch("/healthz").ends_with("\r\n\r\nok\n"));
     assert!(fetch("/nosuch").starts_with("HTTP/1.1 404 "));
+    // A page of another site, whose name leads here (DNS rebinding).
+    let mut ask = |request: &'static str| {
+        let asked = std::thread::spawn(move || {
+            let mut stream = TcpStream::connect(metrics).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        });
+        bench.until("an answer", |_| asked.is_finished());
+        asked.join().unwrap()
+    };
+    let answer = ask("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 421 ") && !answer.contains("anabranch_bytes_total"), "{answer}");
+    assert!(ask("GET /healthz HTTP/1.1\r\nHost: localhost:9\r\n\r\n").ends_with("ok\n"));
+    // Visitors that say half of it take the places of each other, not that of one who asks.
+    let half: Vec<TcpStream> = (0..60).map(|_| TcpStream::connect(metrics).unwrap()).collect();
+    half.iter().for_each(|mut stream| stream.write_all(b"GET /hea").unwrap());
+    assert!(ask("GET /healthz HTTP/1.1\r\nHost: [::1]\r\n\r\n").ends_with("ok\n"));
     bench.signal();
 }

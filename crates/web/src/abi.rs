@@ -1,4 +1,4 @@
-//! The boundary to JavaScript, by hand: text in, text out needs four functions and no generator of bindings.
+//! The boundary to JavaScript, by hand: text in, text out needs a few functions and no generator of bindings.
 //!
 //! The page asks `reserve` for room, writes a request and the bytes of captures there, and calls `ask`. The answer lies
 //! at `text`, as many bytes as `ask` returned. After a panic, which ends the instance, its words lie there instead and
@@ -100,6 +100,16 @@ extern "C" fn ask(length: usize) -> usize {
     let request = String::from_utf8_lossy(request);
     TEXT.set(answer(&catalogue(), &request, files, &Worker).into_bytes());
     self::length()
+}
+
+/// Takes the first `length` bytes for the build that results name. Comes before all requests.
+#[unsafe(no_mangle)]
+extern "C" fn named(length: usize) {
+    let input = INPUT.take();
+    let build = String::from_utf8_lossy(&input[..length.min(input.len())]);
+    if !build.is_empty() {
+        anabranch_lab::build_is(build.into_owned());
+    }
 }
 
 /// Lays the names of the words of a view and of an event out, as JSON, and returns their length.

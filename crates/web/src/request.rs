@@ -169,6 +169,7 @@ fn about(catalogue: &Arc<Catalogue>) -> Result<Value, Trouble> {
         .collect();
     Ok(json!({
         "version": anabranch_lab::VERSION,
+        "build": anabranch_lab::build(),
         "schedulers": schedulers,
         "scenarios": scenarios,
         "schema": schema,

@@ -26,7 +26,7 @@ use packed::Pack;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-pub use packed::CHART_SCRIPT;
+pub use packed::{CHART_SCRIPT, DRAWING_SCRIPTS, LICENCES};
 pub use run::{axis, figure, names, series, stack};
 pub use study::tables_of;
 pub use trace::TraceDrawing;
@@ -154,7 +154,7 @@ pub fn page(page: &Page) -> String {
         has_figures,
         hashes: hashes.map(String::as_str).collect::<Vec<_>>().join(" "),
         packs: packs.iter().map(|pack| pack.block.as_str()).collect(),
-        licences: &packed::LICENCES.block,
+        licences: &packed::LICENCES_PACK.block,
         unpacker: &packed::UNPACKER.scripts,
     };
     template.render(Serde(context)).expect("the template names only what the context has: a test renders it")

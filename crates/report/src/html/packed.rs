@@ -44,20 +44,26 @@ fn packed(texts: &[&str]) -> String {
 /// The script that makes a Vega-Lite specification of a figure: it defines `anabranchChart`, and wants Vega for words.
 pub const CHART_SCRIPT: &str = include_str!("../../assets/chart.js");
 
+/// Scripts that draw figures and sort tables in a page that loads them from these paths, in this order.
+pub static DRAWING_SCRIPTS: [(&str, &str); 4] =
+    [("/vega.min.js", VEGA), ("/chart.js", CHART_SCRIPT), ("/drawing.js", DRAWING), ("/tables.js", TABLES)];
+/// Licences of the parts that others wrote, as a text.
+pub static LICENCES: &str = include_str!("../../assets/vendor/LICENSES");
+
+const VEGA: &str = include_str!("../../assets/vendor/vega.min.js");
+const DRAWING: &str = include_str!("../../assets/drawing.js");
+const TABLES: &str = include_str!("../../assets/tables.js");
+
 /// Those of figures.
-pub(super) static FIGURES: LazyLock<Pack> = LazyLock::new(|| {
-    Pack::new(&[include_str!("../../assets/vendor/vega.min.js"), CHART_SCRIPT, include_str!("../../assets/drawing.js")])
-});
+pub(super) static FIGURES: LazyLock<Pack> = LazyLock::new(|| Pack::new(&[VEGA, CHART_SCRIPT, DRAWING]));
 /// Those of transfers packet by packet.
 pub(super) static TRACES: LazyLock<Pack> = LazyLock::new(|| {
     Pack::new(&[include_str!("../../assets/vendor/uPlot.iife.min.js"), include_str!("../../assets/trace.js")])
 });
 /// Those of all pages.
-pub(super) static PAGE: LazyLock<Pack> =
-    LazyLock::new(|| Pack::new(&[include_str!("../../assets/tables.js"), include_str!("../../assets/page.js")]));
-/// Licences of the parts that others wrote.
-pub(super) static LICENCES: LazyLock<Pack> =
-    LazyLock::new(|| Pack::new(&[include_str!("../../assets/vendor/LICENSES")]));
+pub(super) static PAGE: LazyLock<Pack> = LazyLock::new(|| Pack::new(&[TABLES, include_str!("../../assets/page.js")]));
+/// The licences.
+pub(super) static LICENCES_PACK: LazyLock<Pack> = LazyLock::new(|| Pack::new(&[LICENCES]));
 /// Unpacks the others.
 pub(super) static UNPACKER: LazyLock<Plain> = LazyLock::new(|| {
     let scripts = [include_str!("../../assets/vendor/fflate.min.js"), include_str!("../../assets/unpack.js")];

@@ -43,8 +43,8 @@ pub fn chromium() -> Option<String> {
     Some(path.trim().to_owned())
 }
 
-/// Once; again only if another version is asked for.
-fn install(folder: &Path) -> Result<(), String> {
+/// Installs what `package-lock.json` in the folder names: once; again only if another version is asked for.
+pub fn install(folder: &Path) -> Result<(), String> {
     let (lock, done) = (folder.join("package-lock.json"), folder.join("node_modules/.installed"));
     let wanted = fs::read(&lock).unwrap();
     if fs::read(&done).is_ok_and(|have| have == wanted) {

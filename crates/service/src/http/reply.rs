@@ -44,7 +44,11 @@ pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// Body of a reply that has no other.
 pub(crate) fn words(status: u16) -> String {
-    format!("{status} {}\n", reason(status))
+    let more = match status {
+        421 => ": this service is for programs on this machine, which name it localhost, 127.0.0.1 or [::1]",
+        _ => "",
+    };
+    format!("{status} {}{more}\n", reason(status))
 }
 
 /// The words behind a status (RFC 9110 §15).
@@ -59,9 +63,12 @@ fn reason(status: u16) -> &'static str {
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",
+        411 => "Length Required",
+        413 => "Content Too Large",
         414 => "URI Too Long",
         416 => "Range Not Satisfiable",
         417 => "Expectation Failed",
+        421 => "Misdirected Request",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
         501 => "Not Implemented",

@@ -9,6 +9,10 @@ pub(crate) struct Request {
     pub(crate) method: Method,
     /// Target as it was sent.
     pub(crate) target: String,
+    /// The name that the client has for us, with its port.
+    pub(crate) host: Option<String>,
+    /// The page that asks, as a browser names it (RFC 6454 §7).
+    pub(crate) origin: Option<String>,
     pub(crate) framing: Framing,
     /// The connection may serve another request after this one.
     pub(crate) keep_alive: bool,
@@ -84,6 +88,9 @@ pub(crate) fn read(head: &[u8]) -> Result<Request, u16> {
     Ok(Request {
         method,
         target: target.to_owned(),
+        // One that is not text names nobody.
+        host: (hosts == 1).then(|| text("host").unwrap_or_default()),
+        origin: fields(headers, "origin").next().map(|_| text("origin").unwrap_or_default()),
         framing,
         keep_alive: keep_alive(headers, minor),
         expects_continue,

@@ -1,11 +1,11 @@
 //! A small HTTP server for metrics and health, on the proxy's own thread.
 
-use crate::http::{Found, Head, Method, PLAIN, Reply, read_request, today, words};
+use crate::http::{Found, Head, Method, PLAIN, Reply, names_this_machine, read_request, today, words};
 use bytes::{Buf, Bytes};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 
 /// Page requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,10 +18,16 @@ pub(super) struct MetricsServer {
     listener: TcpListener,
     visitors: Vec<Option<Visitor>>,
     first: usize,
+    /// Visitors that have come.
+    arrivals: u64,
 }
 
 struct Visitor {
     socket: TcpStream,
+    /// Number of its arrival.
+    number: u64,
+    /// Address that only this machine reaches, whose visitors must name this machine.
+    loopback: Option<IpAddr>,
     head: Head,
     answer: Bytes,
     answered: bool,
@@ -40,7 +46,8 @@ impl MetricsServer {
     /// Listens; visitors get tokens from `first` upwards.
     pub(super) fn bind(address: SocketAddr, first: usize) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
-        Ok(MetricsServer { listener, visitors: (0..MOST_VISITORS).map(|_| None).collect(), first })
+        let visitors = (0..MOST_VISITORS).map(|_| None).collect();
+        Ok(MetricsServer { listener, visitors, first, arrivals: 0 })
     }
 
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
@@ -55,17 +62,31 @@ impl MetricsServer {
         self.visitors.iter().all(Option::is_none)
     }
 
-    /// Visitors are waiting; one that finds no place is sent away.
+    /// Visitors are waiting; one that finds no place takes that of the oldest, who has had time to ask.
     pub(super) fn accept(&mut self, registry: &Registry) {
         // Stops at any error, not only `WouldBlock`: without descriptors accepting fails too, and the next visitor
         // triggers a retry.
+        let loopback = self.address().ok().map(|it| it.ip()).filter(|it| it.to_canonical().is_loopback());
         while let Ok((mut socket, _)) = self.listener.accept() {
-            let Some(place) = self.visitors.iter().position(Option::is_none) else { continue };
+            let number = |place: &usize| self.visitors[*place].as_ref().map(|visitor| visitor.number);
+            // None is before all numbers: a free place.
+            let Some(place) = (0..MOST_VISITORS).min_by_key(number) else { continue };
+            self.arrivals += 1;
+            // The socket of the oldest leaves the poll before the next comes in by its token.
+            self.visitors[place] = None;
             let both = Interest::READABLE | Interest::WRITABLE;
             if registry.register(&mut socket, Token(self.first + place), both).is_ok() {
-                let (head, answer) = (Head::default(), Bytes::new());
-                self.visitors[place] =
-                    Some(Visitor { socket, head, answer, answered: false, only_head: false, patience: PATIENCE });
+                let visitor = Visitor {
+                    socket,
+                    number: self.arrivals,
+                    loopback,
+                    head: Head::default(),
+                    answer: Bytes::new(),
+                    answered: false,
+                    only_head: false,
+                    patience: PATIENCE,
+                };
+                self.visitors[place] = Some(visitor);
             }
         }
     }
@@ -150,6 +171,11 @@ impl Visitor {
             Err(status) => return Wish::Wrong(status),
         };
         self.only_head = request.method == Method::Head;
+        if let (Some(bound), Some(host)) = (self.loopback, &request.host)
+            && !names_this_machine(host, bound)
+        {
+            return Wish::Wrong(421);
+        }
         if !matches!(request.method, Method::Get | Method::Head) {
             return Wish::Wrong(405);
         }

@@ -325,6 +325,6 @@ pub fn read_all(mut stream: &TcpStream) -> std::io::Result<Vec<u8>> {
 /// An HTTP answer from `address`.
 pub fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
     String::from_utf8(read_all(&stream).unwrap()).unwrap()
 }

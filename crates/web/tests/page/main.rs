@@ -33,6 +33,9 @@ fn the_page_works_in_a_browser_and_gives_the_results_of_the_command() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("laboratory");
     fs::create_dir_all(&folder).unwrap();
+    if let Err(problem) = parts(&root) {
+        return browser::skip(&problem);
+    }
     // Cargo tells a test where programs of this build are, which the build for another target must not hear of.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let mut build = Command::new(root.join("web/build"));
@@ -47,6 +50,22 @@ fn the_page_works_in_a_browser_and_gives_the_results_of_the_command() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.ends_with("all checks hold\n"), "{said}");
+}
+
+/// Compares the script and the styles that `anabranch lab` serves with those that `web/src` gives. The error says why
+/// they could not be built.
+fn parts(root: &Path) -> Result<(), String> {
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("parts");
+    let output = Command::new(root.join("web/build")).arg("--parts").arg(&built).output().unwrap();
+    if !output.status.success() {
+        return Err(format!("web/build --parts fails: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    for name in ["main.js", "main.css"] {
+        let (new, kept) = (fs::read(built.join(name)).unwrap(), root.join("crates/web/page").join(name));
+        let is_same = fs::read(&kept).unwrap() == new;
+        assert!(is_same, "crates/web/page/{name} is out of date: `web/build --parts crates/web/page` writes it anew");
+    }
+    Ok(())
 }
 
 /// Returns what the native simulator gives.
