@@ -10,14 +10,14 @@ use crate::failure::Failure;
 use crate::output;
 use crate::path_memory::{KeptMemory, MemoryOption};
 use crate::wire_device::{Diverted, prepare};
-use crate::wire_options::{WireOptions, addresses, size, span};
+use crate::wire_options::{WireOptions, addresses, rate, size, span};
 use anabranch_host::{Caught, Driver, Reactor};
 use anabranch_lab::format::TRANSFER;
 use anabranch_policy::Catalogue;
 use anabranch_service::{
-    Fetch, FetchError, FetchLimits, Journal, Outcome, Progress, Target, TargetError, Upload, Watch, WriterSink,
+    Fetch, FetchError, FetchLimits, Journal, Outcome, Pace, Progress, Target, TargetError, Upload, Watch, WriterSink,
 };
-use anabranch_units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration, Rate};
 use clap::Args as ClapArgs;
 use destination::{Destination, Pending};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -71,6 +71,9 @@ pub struct FetchArgs {
     /// Give up if no data arrives for this long.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = span)]
     pub stall_timeout: Duration,
+    /// Least rate of the transfer; 0bit for none. Give up if it stays below for some multiple of --stall-timeout.
+    #[arg(long, value_name = "RATE", default_value = "16kbit", value_parser = rate)]
+    pub least_rate: Rate,
     /// Give up if the whole transfer takes longer than this.
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub max_time: Option<Duration>,
@@ -216,7 +219,7 @@ impl Errand<'_> {
         let args = self.args;
         let limits = FetchLimits {
             connect: args.connect_timeout,
-            stall: args.stall_timeout,
+            pace: Pace { stall: args.stall_timeout, least: args.least_rate },
             total: args.max_time,
             ..FetchLimits::default()
         };

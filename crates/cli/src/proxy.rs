@@ -6,12 +6,12 @@ mod tunable;
 use crate::failure::Failure;
 use crate::path_memory::MemoryOption;
 use crate::wire_device::{Diverted, prepare};
-use crate::wire_options::{WireOptions, addresses, size, span};
+use crate::wire_options::{WireOptions, addresses, rate, size, span};
 use anabranch_host::testbed::notify_ready;
 use anabranch_host::{Caught, Keep, Reactor, drop_privileges, raise_open_files};
 use anabranch_policy::Catalogue;
 use anabranch_service::proxy::{Access, BuildError, Changes, Direction, Network, Proxy, Reload, Settings, Users};
-use anabranch_units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration, Rate};
 use clap::{ArgGroup, Args as ClapArgs};
 pub use log::LogLine;
 use log::{LogFormat, LogLevel, start_log};
@@ -89,6 +89,10 @@ pub struct ProxyArgs {
     /// Reset a connection without progress for this long.
     #[arg(long, value_name = "TIME", default_value = "900s", value_parser = span)]
     pub idle: Duration,
+    /// Least rate at which either end has to take what waits for it; 0bit for none. A connection that stays below it for
+    /// some multiple of --idle is reset.
+    #[arg(long, value_name = "RATE", default_value = "16kbit", value_parser = rate)]
+    pub least_rate: Rate,
     /// Longest time to connect to a destination, with the lookup of its name.
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = span)]
     pub connect_timeout: Duration,

@@ -4,15 +4,15 @@ use crate::event_file::EventFile;
 use crate::failure::Failure;
 use crate::output;
 use crate::wire_device::{Diverted, prepare};
-use crate::wire_options::{WireOptions, addresses, size, span};
+use crate::wire_options::{WireOptions, addresses, rate, size, span};
 use anabranch_engine::path_use::PathUse;
 use anabranch_host::testbed::notify_ready;
 use anabranch_host::{Caught, Reactor};
 use anabranch_lab::format::SERVICE;
 use anabranch_policy::Catalogue;
 use anabranch_scenario::Chosen;
-use anabranch_service::{CounterReport, Root, Server, ServerLimits, Service, Site, Totals};
-use anabranch_units::{Bytes, Duration};
+use anabranch_service::{CounterReport, Pace, Root, Server, ServerLimits, Service, Site, Totals};
+use anabranch_units::{Bytes, Duration, Rate};
 use clap::Args as ClapArgs;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -61,6 +61,10 @@ pub struct ServeArgs {
     /// Reset a connection without progress for this long.
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = span)]
     pub idle: Duration,
+    /// Least rate at which a client has to take what waits for it; 0bit for none. One that stays below it for some
+    /// multiple of --idle is reset.
+    #[arg(long, value_name = "RATE", default_value = "16kbit", value_parser = rate)]
+    pub least_rate: Rate,
     /// Longest time that connections may continue after the first signal to end.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub grace: Duration,
@@ -134,7 +138,8 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let broke = |error| Failure::Failed(miette::miette!("the engine stopped: {error}"));
 
     let said: Vec<String> = services.iter().map(|(port, service)| described(&listen, *port, service)).collect();
-    let limits = ServerLimits { connections: args.max_connections, idle: args.idle, grace: args.grace };
+    let pace = Pace { stall: args.idle, least: args.least_rate };
+    let limits = ServerLimits { connections: args.max_connections, pace, grace: args.grace };
     // Fails if standard error is closed.
     let tell = |line: &str| drop(writeln!(std::io::stderr(), "slow: {line}"));
     let server = Server::new(services, limits, journal).tell(Box::new(tell));

@@ -8,7 +8,7 @@ use anabranch_engine::{Config, LocalAddress, Policies, Profile};
 use anabranch_host::{Interface, Tun};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Chosen, named, named_ack_path};
-use anabranch_units::{Bytes, Duration, nearest, quantity};
+use anabranch_units::{Bytes, Duration, Rate, nearest, quantity};
 use clap::Args as ClapArgs;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
@@ -237,6 +237,11 @@ pub fn size(text: &str) -> Result<Bytes, String> {
 pub fn span(text: &str) -> Result<Duration, String> {
     let span = quantity::duration(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
     if span.is_zero() { Err("accepted: a time above zero, such as 10s".to_owned()) } else { Ok(span) }
+}
+
+/// Parses `16kbit`; 0 is taken.
+pub fn rate(text: &str) -> Result<Rate, String> {
+    quantity::rate(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))
 }
 
 #[cfg(test)]

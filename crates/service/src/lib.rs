@@ -6,6 +6,7 @@ mod course;
 mod fetch;
 mod http;
 mod journal;
+mod patience;
 mod plain;
 pub mod proxy;
 mod report;
@@ -20,6 +21,7 @@ pub use fetch::{
 };
 pub use http::{Answerer, HttpLimits, LocalSite, Resource, Root, Site};
 pub use journal::{ConnectionEvent, Journal};
+pub use patience::{LEAST_RATE, Pace};
 pub use report::{ConnectionReport, CounterReport};
 pub use server::{Listener, Server, ServerLimits, Service, Totals};
 pub use stream::Stream;

@@ -3,11 +3,12 @@
 use crate::course::Course;
 use crate::http::{HttpSession, Site};
 use crate::journal::Journal;
+use crate::patience::{LEAST_RATE, Pace, Patience};
 use crate::plain::{Discard, Echo, Source};
 use crate::report::ConnectionReport;
 use crate::session::Session;
 use crate::stream::Stream;
-use anabranch_engine::{ConnectionId, Event};
+use anabranch_engine::{ConnectionId, Event, Load};
 use anabranch_host::{Application, Context};
 use anabranch_units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,15 +32,20 @@ pub enum Service {
 pub struct ServerLimits {
     /// Connections at once; a further one is reset.
     pub connections: usize,
-    /// The time that a connection may move no byte either way, and its peer acknowledge none, before it is reset.
-    pub idle: Duration,
+    /// The time that a connection may move no byte either way, and its peer acknowledge none, before it is reset; and
+    /// the least rate at which the peer has to take what waits for it.
+    pub pace: Pace,
     /// Longest time that connections may continue after a request to end.
     pub grace: Duration,
 }
 
 impl Default for ServerLimits {
     fn default() -> Self {
-        ServerLimits { connections: 1024, idle: Duration::from_secs(120), grace: Duration::from_secs(10) }
+        ServerLimits {
+            connections: 1024,
+            pace: Pace { stall: Duration::from_secs(120), least: LEAST_RATE },
+            grace: Duration::from_secs(10),
+        }
     }
 }
 
@@ -95,8 +101,7 @@ pub struct Server {
 struct Slot {
     id: ConnectionId,
     session: Box<dyn Session + Send>,
-    /// Time at which bytes last moved.
-    active: Instant,
+    patience: Patience,
     /// Its earliest entry in `due`.
     armed: Option<Instant>,
     course: Course,
@@ -161,7 +166,8 @@ impl Server {
         if self.sessions.len() <= id.index() {
             self.sessions.resize_with(id.index() + 1, || None);
         }
-        self.sessions[id.index()] = Some(Slot { id, session, active: cx.now, armed: None, course: Course::default() });
+        let patience = Patience::new(cx.now, &self.limits.pace);
+        self.sessions[id.index()] = Some(Slot { id, session, patience, armed: None, course: Course::default() });
         self.with(cx, id, |session, stream| session.advance(stream));
     }
 
@@ -173,11 +179,9 @@ impl Server {
         slot.course.look(cx.now, cx.endpoint, id);
         let mut stream = Stream::new(cx.endpoint, id, cx.now);
         act(slot.session.as_mut(), &mut stream);
-        if stream.moved() > 0 {
-            slot.active = cx.now;
-        }
+        slot.note(cx.now, stream.moved(), stream.load(), &self.limits.pace);
         // One that was just given up still wants what it wanted, until it is gone.
-        let wanted = slot.wants(self.limits.idle).max(cx.now + SOON);
+        let wanted = slot.wants().max(cx.now + SOON);
         if slot.armed.is_none_or(|armed| wanted < armed) {
             slot.armed = Some(wanted);
             self.due.insert((wanted, id.index()));
@@ -225,9 +229,15 @@ impl Server {
 
 impl Slot {
     /// Returns the time at which it is to be looked at.
-    fn wants(&self, idle: Duration) -> Instant {
-        let stalled = self.active + idle;
+    fn wants(&self) -> Instant {
+        let stalled = self.patience.until();
         self.session.deadline().map_or(stalled, |deadline| deadline.min(stalled))
+    }
+
+    /// Takes note of progress: of `moved` bytes, and of the peer's on data in the send buffer.
+    fn note(&mut self, now: Instant, moved: u64, load: Option<Load>, pace: &Pace) {
+        let waits = load.is_some_and(|load| !load.unacknowledged.is_zero());
+        self.patience.note(now, moved, load.as_ref(), waits, pace);
     }
 }
 
@@ -270,9 +280,8 @@ impl Application for Server {
                 continue;
             }
             slot.armed = None;
-            // Progress of the peer on data in the send buffer counts as well.
-            slot.active = cx.endpoint.load(slot.id).map_or(slot.active, |load| load.active.max(slot.active));
-            let (id, stalled) = (slot.id, slot.active + self.limits.idle <= cx.now);
+            slot.note(cx.now, 0, cx.endpoint.load(slot.id), &self.limits.pace);
+            let (id, stalled) = (slot.id, slot.patience.until() <= cx.now);
             let hurry = slot.session.deadline().is_some_and(|deadline| deadline <= cx.now);
             self.with(cx, id, |session, stream| match (hurry, stalled) {
                 (true, _) => session.on_deadline(stream),

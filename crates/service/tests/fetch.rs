@@ -6,9 +6,10 @@ mod common;
 use anabranch_engine::{ConnectionId, Event};
 use anabranch_host::{Application, Context};
 use anabranch_service::{
-    Fetch, FetchError, FetchLimits, Journal, Outcome, Server, ServerLimits, Service, Sink, Site, Target, Upload,
+    Fetch, FetchError, FetchLimits, Journal, LEAST_RATE, Outcome, Pace, Server, ServerLimits, Service, Sink, Site,
+    Target, Upload,
 };
-use anabranch_units::Duration;
+use anabranch_units::{Duration, Rate};
 use anabranch_wire::pattern;
 use bytes::Bytes;
 use common::{Pair, at, client};
@@ -70,7 +71,7 @@ fn fetch(url: &str, kept: &Kept) -> Fetch<Kept> {
 
 /// Runs it to its end, which must come.
 fn outcome<S: Application>(mut pair: Pair<Fetch<Kept>, S>) -> Outcome {
-    assert!(pair.run_until(MINUTE * 10, |pair| pair.client.is_finished()), "it ends");
+    assert!(pair.run_until(MINUTE * 20, |pair| pair.client.is_finished()), "it ends");
     pair.client.into_outcome().0
 }
 
@@ -203,7 +204,8 @@ impl Application for Slow {
 fn an_upload_over_a_slow_path_is_not_given_up() {
     const LENGTH: usize = 1 << 20;
     let kept = Kept::default();
-    let limits = FetchLimits { stall: Duration::from_secs(30), ..FetchLimits::default() };
+    let limits =
+        FetchLimits { pace: Pace { stall: Duration::from_secs(30), least: LEAST_RATE }, ..FetchLimits::default() };
     let upload = fetch("tcp://10.0.0.1:5", &kept).upload(Upload::pattern(LENGTH as u64)).limits(limits);
     let mut pair = Pair::new(upload, Slow::default());
     assert!(pair.run_until(MINUTE * 20, |pair| pair.client.is_finished()), "it ends");
@@ -401,6 +403,101 @@ fn what_arrived_before_a_reset_reaches_the_sink() {
         match outcome.error {
             None => assert!(finishes),
             Some(error) => assert!(matches!(error, FetchError::Broken) && !finishes, "{error:?}"),
+        }
+    }
+}
+
+/// Sends so many bytes every 40 ms, for ever: a box that strips options leaves such a trickle.
+struct Trickle {
+    bytes: u64,
+    id: Option<ConnectionId>,
+    next: Option<anabranch_units::Instant>,
+}
+
+impl Application for Trickle {
+    fn on_start(&mut self, cx: &mut Context<'_>) {
+        cx.endpoint.listen(80);
+    }
+
+    fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
+        match event {
+            Event::Accepted { .. } => (self.id, self.next) = (Some(id), Some(cx.now)),
+            Event::Closed | Event::Reset => (self.id, self.next) = (None, None),
+            _ => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<anabranch_units::Instant> {
+        self.next
+    }
+
+    fn on_timeout(&mut self, cx: &mut Context<'_>) {
+        let Some(id) = self.id else { return };
+        self.next = Some(cx.now + Duration::from_millis(40));
+        cx.endpoint.write(id, &pattern::slice(0, self.bytes)).unwrap_or(0);
+    }
+}
+
+/// 60 bytes every 40 ms are 1.5 kB/s, below the least rate of 2: of 60 s a quarter of each second goes, so that it is
+/// given up after 240 s. At 2.5 kB/s, or without a least rate, it goes on.
+#[test]
+fn a_trickle_is_a_stall() {
+    for (bytes, least, stalls) in [(60, LEAST_RATE, true), (100, LEAST_RATE, false), (60, Rate::from_bps(0), false)] {
+        let pace = Pace { stall: MINUTE, least };
+        let limits = FetchLimits { pace, total: Some(MINUTE * 15), ..FetchLimits::default() };
+        let server = Trickle { bytes, id: None, next: None };
+        let outcome = outcome(Pair::new(fetch("tcp://10.0.0.1:80", &Kept::default()).limits(limits), server));
+        let took = outcome.finished.unwrap_or_default();
+        match outcome.error {
+            Some(FetchError::Stalled) => {
+                assert!(stalls && took > MINUTE * 3 && took < MINUTE * 5, "{bytes}: {took:?}");
+            }
+            Some(FetchError::TooLong) => assert!(!stalls, "{bytes}: {took:?}"),
+            other => panic!("{bytes}: {other:?}"),
+        }
+    }
+}
+
+/// Takes so many pieces a second, of a segment each.
+struct Sipper {
+    pieces: u32,
+    id: Option<ConnectionId>,
+    next: Option<anabranch_units::Instant>,
+    reset: bool,
+}
+
+impl Application for Sipper {
+    fn on_start(&mut self, cx: &mut Context<'_>) {
+        self.id = cx.endpoint.open(cx.now, client(1), at(19)).ok();
+        self.next = Some(cx.now);
+    }
+
+    fn on_event(&mut self, _cx: &mut Context<'_>, _id: ConnectionId, event: Event) {
+        self.reset |= event == Event::Reset;
+    }
+
+    fn deadline(&self) -> Option<anabranch_units::Instant> {
+        self.next.filter(|_| !self.reset)
+    }
+
+    fn on_timeout(&mut self, cx: &mut Context<'_>) {
+        self.next = Some(cx.now + Duration::from_secs(1));
+        for _ in 0..self.pieces {
+            let _ = self.id.map(|id| cx.endpoint.read(id));
+        }
+    }
+}
+
+/// A client that takes one segment a second, 1.4 kB, stays below the least rate, and is reset, though something moves
+/// all the time; one that takes three is served.
+#[test]
+fn a_client_that_only_sips_is_reset() {
+    for (pieces, is_reset) in [(1, true), (3, false)] {
+        let sipper = Sipper { pieces, id: None, next: None, reset: false };
+        let mut pair = Pair::new(sipper, server());
+        assert_eq!(pair.run_until(MINUTE * 10, |pair| pair.client.reset), is_reset, "{pieces} pieces a second");
+        if is_reset {
+            assert!(pair.now > anabranch_units::Instant::ZERO + MINUTE * 2, "not as early as one that takes nothing");
         }
     }
 }

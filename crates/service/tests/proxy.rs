@@ -321,7 +321,8 @@ fn an_idle_connection_is_ended_and_a_busy_one_is_not() {
             stream.write_all(&one).unwrap();
         }
     });
-    let mut bench = limited(address, |settings| settings.timeouts.idle = anabranch_units::Duration::from_secs(20));
+    let mut bench =
+        limited(address, |settings| settings.timeouts.idle.stall = anabranch_units::Duration::from_secs(20));
     let id = bench.open();
     for count in 1..=4 {
         bench.send(id, b"x");

@@ -1,9 +1,10 @@
 //! Settings that can change while the proxy runs: options that a file may set as well, read again at SIGHUP.
 
 use super::{ProxyArgs, target};
-use crate::wire_options::{size, span};
+use crate::wire_options::{rate, size, span};
+use anabranch_service::Pace;
 use anabranch_service::proxy::{Limits, Timeouts};
-use anabranch_units::{Bytes, Duration};
+use anabranch_units::{Bytes, Duration, Rate};
 use serde::{Deserialize, Deserializer};
 use std::path::Path;
 use std::str::FromStr;
@@ -17,6 +18,7 @@ struct File {
     max_memory: Option<Size>,
     max_memory_per_client: Option<Size>,
     idle: Option<Span>,
+    least_rate: Option<Pass>,
     connect_timeout: Option<Span>,
     handshake_timeout: Option<Span>,
     drain: Option<Span>,
@@ -55,7 +57,10 @@ impl Tunable {
         let timeouts = Timeouts {
             handshake: span(file.handshake_timeout, args.handshake_timeout),
             connect: span(file.connect_timeout, args.connect_timeout),
-            idle: span(file.idle, args.idle),
+            idle: Pace {
+                stall: span(file.idle, args.idle),
+                least: file.least_rate.map_or(args.least_rate, |rate| rate.0),
+            },
             drain: span(file.drain, args.drain),
             ..Timeouts::default()
         };
@@ -74,6 +79,9 @@ struct Size(Bytes);
 
 #[derive(Debug)]
 struct Span(Duration);
+
+#[derive(Debug)]
+struct Pass(Rate);
 
 #[derive(Debug)]
 struct Level(tracing::Level);
@@ -95,6 +103,12 @@ impl<'de> Deserialize<'de> for Size {
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         text(from, span).map(Span)
+    }
+}
+
+impl<'de> Deserialize<'de> for Pass {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        text(from, rate).map(Pass)
     }
 }
 
@@ -135,7 +149,7 @@ mod tests {
     fn the_file_takes_the_place_of_options() {
         let listen = ["--listen", "10.78.0.1:80", "--to", "127.0.0.1:8080", "--idle", "5s", "--max-memory", "1MiB"];
         let read = tunable(&listen, "max-memory = \"2MiB\"\nlog = \"debug\"\nto = \"backend:81\"\n").unwrap();
-        assert_eq!((read.limits.memory, read.timeouts.idle), (Bytes::new(2 << 20), Duration::from_secs(5)));
+        assert_eq!((read.limits.memory, read.timeouts.idle.stall), (Bytes::new(2 << 20), Duration::from_secs(5)));
         assert_eq!((read.log, read.to), (tracing::Level::DEBUG, Some(("backend".to_owned(), 81))));
         for (wrong, says) in [
             ("max-memroy = \"2MiB\"", "unknown field"),

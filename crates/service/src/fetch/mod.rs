@@ -15,6 +15,7 @@ pub use upload::Upload;
 
 use crate::course::Course;
 use crate::journal::Journal;
+use crate::patience::{LEAST_RATE, Pace, Patience};
 use crate::report::ConnectionReport;
 use crate::stream::Stream;
 use anabranch_engine::{ConnectionId, Event, Read, ReadError};
@@ -32,8 +33,8 @@ use std::ops::Range;
 pub struct FetchLimits {
     /// Longest time from the first SYN to the connection.
     pub connect: Duration,
-    /// Between two bytes, either way: received, sent or acknowledged.
-    pub stall: Duration,
+    /// Between two bytes, either way: received or acknowledged; and the least rate of both together.
+    pub pace: Pace,
     /// All together; `None` for as long as it takes.
     pub total: Option<Duration>,
     /// Longest time from the last byte, either way, to the end of the connection, which is then aborted.
@@ -44,7 +45,7 @@ impl Default for FetchLimits {
     fn default() -> Self {
         FetchLimits {
             connect: Duration::from_secs(30),
-            stall: Duration::from_secs(60),
+            pace: Pace { stall: Duration::from_secs(60), least: LEAST_RATE },
             total: None,
             linger: Duration::from_secs(3),
         }
@@ -85,8 +86,7 @@ pub struct Fetch<S> {
     /// The connection is over; what it had received is still to be read.
     gone: bool,
     started: Instant,
-    /// Time at which bytes last moved.
-    active: Instant,
+    patience: Patience,
     phase: Phase,
     course: Course,
     outcome: Outcome,
@@ -132,7 +132,7 @@ impl<S: Sink> Fetch<S> {
             spare: Bytes::new(),
             gone: false,
             started: Instant::ZERO,
-            active: Instant::ZERO,
+            patience: Patience::new(Instant::ZERO, &FetchLimits::default().pace),
             phase: Phase::Connecting,
             course: Course::default(),
             outcome: Outcome::default(),
@@ -177,7 +177,7 @@ impl<S: Sink> Fetch<S> {
     /// The connection is there.
     fn begin(&mut self, now: Instant, multipath: bool) {
         self.phase = Phase::Exchange;
-        self.active = now;
+        self.patience = Patience::new(now, &self.limits.pace);
         self.outcome.multipath = multipath;
         self.outcome.connected = Some(now.since(self.started));
         if self.target.scheme == Scheme::Http {
@@ -204,9 +204,7 @@ impl<S: Sink> Fetch<S> {
         let mut stream = Stream::new(cx.endpoint, id, cx.now);
         let sent = if self.gone { Ok(()) } else { self.send(&mut stream) };
         let result = sent.and_then(|()| self.receive(cx.now, || stream.read_on()));
-        if stream.moved() > 0 {
-            self.active = cx.now;
-        }
+        self.patience.note(cx.now, stream.moved(), stream.load().as_ref(), true, &self.limits.pace);
         match result {
             Ok(true) => {
                 self.explain(cx);
@@ -343,7 +341,7 @@ impl<S: Sink> Fetch<S> {
         if let Some(id) = self.id {
             while matches!(cx.endpoint.read(id), Ok(Read::Data(_))) {}
             let until = cx.endpoint.load(id).map_or(at, |load| {
-                let patience = if load.unacknowledged.is_zero() { self.limits.linger } else { self.limits.stall };
+                let patience = if load.unacknowledged.is_zero() { self.limits.linger } else { self.limits.pace.stall };
                 at.max(load.active + patience)
             });
             self.phase = Phase::Closing(until);
@@ -383,7 +381,7 @@ impl<S: Sink> Fetch<S> {
         let total = self.limits.total.map(|total| (self.started + total, FetchError::TooLong));
         let phase = match self.phase {
             Phase::Connecting => (self.started + self.limits.connect, FetchError::NotConnected),
-            Phase::Exchange => (self.active + self.limits.stall, FetchError::Stalled),
+            Phase::Exchange => (self.patience.until(), FetchError::Stalled),
             Phase::Saving | Phase::Closing(_) | Phase::Over => return None,
         };
         [total, Some(phase)].into_iter().flatten().min_by_key(|(at, _)| *at)
@@ -454,7 +452,7 @@ impl<S: Sink> Application for Fetch<S> {
     fn on_timeout(&mut self, cx: &mut Context<'_>) {
         if let Some(load) = self.id.and_then(|id| cx.endpoint.load(id)) {
             // Progress of the peer on data in the send buffer counts as well.
-            self.active = self.active.max(load.active);
+            self.patience.note(cx.now, 0, Some(&load), true, &self.limits.pace);
         }
         let progress = self.progress();
         if let Some((watch, at)) = &mut self.watch
@@ -465,7 +463,7 @@ impl<S: Sink> Application for Fetch<S> {
         }
         match self.due().filter(|(at, _)| *at <= cx.now) {
             // Not the peer's fault: our output is slow.
-            Some((_, FetchError::Stalled)) if !self.sink.has_room() => self.active = cx.now,
+            Some((_, FetchError::Stalled)) if !self.sink.has_room() => self.patience.renew(cx.now, &self.limits.pace),
             Some((_, error)) => self.fail(cx, error),
             None => self.settle(cx),
         }

@@ -82,7 +82,7 @@ pub enum FetchError {
     #[error("the connection was lost before the end of the transfer")]
     Broken,
     /// No progress for too long.
-    #[error("no data arrived within the time allowed for a stall")]
+    #[error("no data arrived within the time allowed for a stall, or too little for longer")]
     Stalled,
     /// The time for all of it was over.
     #[error("the transfer took longer than the time allowed")]

@@ -47,6 +47,8 @@ pub(super) struct Relay {
     pub(super) from_engine: u64,
     /// Bytes from the socket's peer.
     pub(super) from_socket: u64,
+    /// Bytes that the socket has taken.
+    pub(super) to_socket: u64,
 }
 
 /// The socket has failed: its peer sent a RST, or cannot be reached any more.
@@ -143,7 +145,7 @@ impl Relay {
     }
 
     /// Moves what can be moved in one turn, and closes what is to be closed. At most `room` bytes are read from the
-    /// socket. Answers how many bytes moved.
+    /// socket.
     pub(super) fn pump(
         &mut self,
         cx: &mut Context<'_>,
@@ -151,17 +153,14 @@ impl Relay {
         socket: &mut TcpStream,
         scratch: &mut [u8],
         mut room: u64,
-    ) -> u64 {
-        let before = self.from_engine + self.from_socket;
+    ) {
         room = room.min(TURN);
-        let mut written = 0;
         loop {
             let mut moved = connection.map_or(0, |id| self.take_from_engine(cx, id));
             match self.give_to_socket(socket) {
                 Ok(given) => moved += given,
                 Err(SocketBroken(error)) => self.on_broken(error),
             }
-            written += moved;
             if self.engine_reset || connection.is_some() {
                 moved += connection.map_or(0, |id| self.give_to_engine(cx, id));
                 let read = self.take_from_socket(cx, connection, socket, scratch, room);
@@ -173,7 +172,6 @@ impl Relay {
             }
         }
         self.close(cx, connection, socket);
-        written + (self.from_engine + self.from_socket - before)
     }
 
     /// A write or a read has failed for good. What arrived before the socket's RST can still be read.
@@ -228,6 +226,7 @@ impl Relay {
                 Ok(written) => {
                     self.writes = 2.min(self.writes + 1);
                     given += written as u64;
+                    self.to_socket += written as u64;
                     self.advance_outward(written);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,

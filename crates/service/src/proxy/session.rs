@@ -7,7 +7,8 @@ use super::relay::Relay;
 use super::report::{Outcome, Summary};
 use super::settings::Timeouts;
 use crate::course::Course;
-use anabranch_engine::{ConnectionId, ConnectionStats, SubflowStats};
+use crate::patience::{Pace, Patience};
+use anabranch_engine::{ConnectionId, ConnectionStats, Load, SubflowStats};
 use anabranch_units::{Duration, Instant};
 use mio::net::TcpStream;
 use std::net::{IpAddr, SocketAddr};
@@ -27,6 +28,8 @@ pub(super) struct Session {
     since: Instant,
     /// Time at which something last moved.
     pub(super) active: Instant,
+    /// Patience with both ends of the relay.
+    pub(super) patience: Patience,
     pub(super) socket: Option<TcpStream>,
     pub(super) connection: Option<ConnectionId>,
     /// Statistics of the engine, once the connection is gone.
@@ -75,6 +78,7 @@ impl Session {
             opened: now,
             since: now,
             active: now,
+            patience: Patience::new(now, &Timeouts::default().idle),
             socket: None,
             connection: None,
             counted: None,
@@ -97,13 +101,22 @@ impl Session {
 
     /// The stage has lasted longer than it may.
     pub(super) fn is_overdue(&self, now: Instant, timeouts: &Timeouts) -> bool {
-        let (since, patience) = match self.stage {
-            Stage::Greeting(_) => (self.since, timeouts.handshake),
-            Stage::Resolving(_) | Stage::Opening(..) | Stage::Connecting(_) => (self.since, timeouts.connect),
-            Stage::Relaying => (self.active, timeouts.idle),
-            Stage::Lingering => (self.since, LINGER),
+        let patience = match self.stage {
+            Stage::Greeting(_) => timeouts.handshake,
+            Stage::Resolving(_) | Stage::Opening(..) | Stage::Connecting(_) => timeouts.connect,
+            Stage::Relaying => return self.patience.until() <= now,
+            Stage::Lingering => LINGER,
         };
-        now.since(since) >= patience
+        now.since(self.since) >= patience
+    }
+
+    /// Takes note that `moved` bytes were relayed, and of the progress of the engine's peer on what it was sent.
+    pub(super) fn note(&mut self, now: Instant, moved: u64, load: Option<Load>, pace: &Pace) {
+        let waits = self.relay.has_outward() || load.is_some_and(|load| !load.unacknowledged.is_zero());
+        if moved > 0 {
+            self.active = now;
+        }
+        self.patience.note(now, moved, load.as_ref(), waits, pace);
     }
 
     /// The attempt under way has lasted longer than it may.

@@ -1,6 +1,7 @@
 //! Settings of a proxy at its start.
 
 use super::access::Access;
+use crate::patience::{LEAST_RATE, Pace};
 use anabranch_units::{Bytes, Duration};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -72,8 +73,8 @@ pub struct Timeouts {
     pub attempt: Duration,
     /// For all attempts together, looking up the name included.
     pub connect: Duration,
-    /// Without a byte in either direction.
-    pub idle: Duration,
+    /// Without a byte in either direction; and the least rate at which an end has to take what waits for it.
+    pub idle: Pace,
     /// For running connections to end after the first SIGTERM.
     pub drain: Duration,
 }
@@ -95,7 +96,7 @@ impl Default for Timeouts {
             handshake: Duration::from_secs(10),
             attempt: Duration::from_secs(5),
             connect: Duration::from_secs(20),
-            idle: Duration::from_secs(900),
+            idle: Pace { stall: Duration::from_secs(900), least: LEAST_RATE },
             drain: Duration::from_secs(30),
         }
     }

@@ -142,7 +142,7 @@ impl Proxy {
             && let Some(load) = session.connection.and_then(|id| cx.endpoint.load(id))
         {
             // Progress of the peer on data in the send buffer counts as well.
-            session.active = session.active.max(load.active);
+            session.note(now, 0, Some(load), &self.settings.timeouts.idle);
         }
         if session.is_overdue(now, &self.settings.timeouts) {
             return match session.stage {

@@ -1,6 +1,7 @@
 //! The stages of a session, from its handshake to the relay and the last words.
 
 use super::{Next, Proxy, fail};
+use crate::patience::Patience;
 use crate::proxy::access::is_of_machine;
 use crate::proxy::dial::Dial;
 use crate::proxy::front::{Denial, Front, Host, Progress, Request};
@@ -157,8 +158,7 @@ impl Proxy {
         session.relay.push_inward(rest);
         // Of addresses that were tried before.
         session.detail.clear();
-        session.enter(cx.now, Stage::Relaying);
-        self.relay(cx, index, session)
+        self.begin_relay(cx, index, session)
     }
 
     /// Tries the service's next address.
@@ -209,7 +209,12 @@ impl Proxy {
                 session.connection.and_then(|id| cx.endpoint.subflow_stats(id).first().map(|subflow| subflow.local));
             session.relay.push_outward(proxy_protocol::header(session.client, local.unwrap_or(session.client)));
         }
+        self.begin_relay(cx, index, session)
+    }
+
+    fn begin_relay(&mut self, cx: &mut Context<'_>, index: usize, session: &mut Session) -> Next {
         session.enter(cx.now, Stage::Relaying);
+        session.patience = Patience::new(cx.now, &self.settings.timeouts.idle);
         self.relay(cx, index, session)
     }
 
@@ -222,20 +227,22 @@ impl Proxy {
         let engine_is_client = matches!(self.settings.direction, Direction::Listen { .. });
         let room = self.admission.room(session.client.ip(), session.charged);
         let before = (session.relay.from_engine, session.relay.from_socket);
-        let moved = session.relay.pump(cx, session.connection, socket, &mut self.scratch, room);
+        let to_socket = session.relay.to_socket;
+        session.relay.pump(cx, session.connection, socket, &mut self.scratch, room);
         let from_engine = session.relay.from_engine - before.0;
         let from_socket = session.relay.from_socket - before.1;
         let (from_client, to_client) =
             if engine_is_client { (from_engine, from_socket) } else { (from_socket, from_engine) };
         self.totals.from_client += from_client;
         self.totals.to_client += to_client;
-        if moved > 0 && !session.relay.discards() {
-            session.active = cx.now;
+        let load = session.connection.and_then(|id| cx.endpoint.load(id));
+        if !session.relay.discards() {
+            let moved = from_socket + session.relay.to_socket - to_socket;
+            session.note(cx.now, moved, load, &self.settings.timeouts.idle);
         }
         if session.relay.socket_done() {
             session.socket = None;
         }
-        let load = session.connection.and_then(|id| cx.endpoint.load(id));
         if session.relay.is_engine_reset() && load.is_none() {
             // The last of what it left has been read.
             self.collect(cx, session);
