@@ -41,6 +41,8 @@ pub struct SubflowInfo {
     pub mss: u32,
     /// Retransmission timeouts so far.
     pub timeouts: u64,
+    /// Bytes that the peer has acknowledged, cumulatively or selectively.
+    pub delivered: u64,
     /// Rate of the path towards the peer; `None` while no queue was seen there.
     pub path_rate: Option<Rate>,
     /// Time at which the peer last sent something on it.

@@ -1,11 +1,12 @@
 //! Course of a connection, looked at now and then: the sentence about one that was slower than its best path alone.
 //!
-//! A sender knows the rate of a path once its queue was seen (`path_rate` of `SubflowInfo`). A receiver knows what came
-//! on a subflow between two looks: the best path carries at least the most of that. Times of waiting are the engine's
-//! own counters, so that nothing is counted for each packet.
+//! The best path carries at least the most that a subflow carried between two looks: bytes acknowledged for a sender,
+//! bytes received for a receiver. An estimate from the distances of ACKs (`path_rate` of `SubflowInfo`) is no evidence
+//! here: where a host reads many packets at once, a burst of what had waited passes for a rate. Times of waiting are the
+//! engine's own counters, so that nothing is counted for each packet.
 
 use anabranch_engine::path_use::path_name;
-use anabranch_engine::{ConnectionId, ConnectionInfo, ConnectionStats, Endpoint, SubflowStats};
+use anabranch_engine::{ConnectionId, ConnectionInfo, ConnectionStats, Endpoint, SubflowInfo, SubflowStats};
 use anabranch_units::{Bytes, Duration, Instant, Rate, SubflowId};
 
 /// A connection as it was seen to go.
@@ -29,12 +30,28 @@ struct Seen {
 #[derive(Debug)]
 struct PathSeen {
     id: SubflowId,
-    /// Rate of the path towards the peer, once its queue was seen.
-    rate: Option<Rate>,
-    /// Bytes received by the latest look.
-    received: u64,
-    /// Most that came between two looks, as a rate.
+    /// A queue stood on the path towards the peer.
+    queued: bool,
+    delivered: Carried,
+    received: Carried,
+}
+
+/// Bytes carried in one direction.
+#[derive(Debug, Default)]
+struct Carried {
+    /// Bytes by the latest look.
+    total: u64,
+    /// Most between two looks, as a rate.
     most: Option<Rate>,
+}
+
+/// The sending side of a subflow at a look.
+struct Sending {
+    id: SubflowId,
+    /// Bytes acknowledged so far.
+    delivered: u64,
+    /// The rate that ACKs of queued data suggest.
+    path_rate: Option<Rate>,
 }
 
 /// Time between two looks, at least.
@@ -59,30 +76,34 @@ impl Course {
         let mut info = ConnectionInfo::default();
         if endpoint.connection_info(id, &mut info) {
             self.due = now + EVERY;
-            let rates: Vec<(SubflowId, Option<Rate>)> = info.subflows.iter().map(|it| (it.id, it.path_rate)).collect();
-            self.note(now, &rates, &endpoint.subflow_stats(id));
+            let sending = |it: &SubflowInfo| Sending { id: it.id, delivered: it.delivered, path_rate: it.path_rate };
+            let sendings: Vec<Sending> = info.subflows.iter().map(sending).collect();
+            self.note(now, &sendings, &endpoint.subflow_stats(id));
         }
     }
 
-    /// Takes down the rates of paths and what came on them.
-    fn note(&mut self, now: Instant, rates: &[(SubflowId, Option<Rate>)], subflows: &[SubflowStats]) {
+    /// Takes down what subflows carried since the look before.
+    fn note(&mut self, now: Instant, sendings: &[Sending], subflows: &[SubflowStats]) {
         let is_first = self.seen.is_none();
         let seen = self.seen.get_or_insert_default();
         let over = now.since(seen.at);
         seen.at = now;
         let mut came = 0;
         for stats in subflows {
+            let sending = sendings.iter().find(|it| it.id == stats.id);
             let place = seen.paths.iter().position(|path| path.id == stats.id).unwrap_or(seen.paths.len());
             if place == seen.paths.len() {
-                let before = if is_first { stats.bytes_received } else { 0 };
-                seen.paths.push(PathSeen { id: stats.id, rate: None, received: before, most: None });
+                let (delivered, received) = (Carried::default(), Carried::default());
+                seen.paths.push(PathSeen { id: stats.id, queued: false, delivered, received });
             }
             let path = &mut seen.paths[place];
-            let new = stats.bytes_received.saturating_sub(path.received);
-            path.received = stats.bytes_received;
-            path.most = path.most.max(Rate::of(Bytes::new(new), over).filter(|_| new > 0));
-            came += new;
-            path.rate = rates.iter().find(|(id, _)| *id == stats.id).and_then(|(_, rate)| *rate).or(path.rate);
+            // The time before the first look is not known.
+            let over = Some(over).filter(|_| !is_first);
+            came += path.received.note(stats.bytes_received, over);
+            if let Some(sending) = sending {
+                path.delivered.note(sending.delivered, over);
+                path.queued |= sending.path_rate.is_some();
+            }
         }
         if came > 0 && !is_first {
             seen.came += came;
@@ -104,21 +125,33 @@ impl Course {
             return None;
         }
         let goodput = Rate::of(Bytes::new(bytes), time)?;
-        let rate_of = |path: &PathSeen| if sends { path.rate } else { path.most };
+        let rate_of = |path: &PathSeen| if sends { path.delivered.most } else { path.received.most };
         let best = seen.paths.iter().filter_map(|path| Some((path.id, rate_of(path)?))).max_by_key(|it| it.1);
         let short = best.filter(|(_, rate)| goodput.as_mbps() < SHORT * rate.as_mbps());
         let ours = goodput.as_mbps();
         if let Some((best, rate)) = short {
             let cause = if sends { waited(stats, subflows, time, LARGE) } else { held(stats, time) }?;
             let name = subflows.iter().find(|it| it.id == best).map(path_name)?;
-            let carries = if sends { "carries" } else { "has carried" };
             let alone = if seen.paths.len() > 1 { "slower than its best path alone" } else { "slower than its path" };
-            return Some(format!("{alone}: {ours:.1} Mbit/s, where {name} {carries} {:.1}. {cause}", rate.as_mbps()));
+            return Some(format!("{alone}: {ours:.1} Mbit/s, where {name} has carried {:.1}. {cause}", rate.as_mbps()));
         }
-        // A sender whose congestion windows have room, but not its peer's, never fills a queue: nothing tells the rate.
+        // A sender whose congestion windows have room, but not its peer's, never fills a queue. Once one stood, the
+        // path may have been full.
+        let queued = seen.paths.iter().any(|path| path.queued);
         let is_open = stats.blocked.cwnd < stats.blocked.receive_window.max(stats.blocked.scheduler);
-        let cause = waited(stats, subflows, time, MOST).filter(|_| sends && best.is_none() && is_open)?;
+        let cause = waited(stats, subflows, time, MOST).filter(|_| sends && !queued && is_open)?;
         Some(format!("slower than its paths allow: {ours:.1} Mbit/s. {cause}"))
+    }
+}
+
+impl Carried {
+    /// Takes down the `total` by now, the look before `over` ago; returns the bytes since then.
+    fn note(&mut self, total: u64, over: Option<Duration>) -> u64 {
+        let new = total.saturating_sub(self.total);
+        self.total = total;
+        let rate = over.and_then(|over| Rate::of(Bytes::new(new), over));
+        self.most = self.most.max(rate.filter(|_| new > 0));
+        new
     }
 }
 
@@ -193,12 +226,19 @@ mod tests {
         }
     }
 
-    /// A sender over paths of 10 and 4 Mbit/s that has 1.25 MB acknowledged, of which 1 s was without data to send.
-    fn sender() -> (Course, ConnectionStats, Vec<SubflowStats>) {
+    /// Bytes that each subflow has acknowledged, and the rates that distances of ACKs suggest [Mbit/s].
+    fn sendings(delivered: [u64; 2], mbps: Option<u64>) -> [Sending; 2] {
+        let path_rate = mbps.map(Rate::from_mbps);
+        [0, 1].map(|n| Sending { id: SubflowId(n as u16), delivered: delivered[n], path_rate })
+    }
+
+    /// A sender over paths that carried 10 and 4 Mbit/s for half a second; it has 1.25 MB acknowledged, of which 1 s
+    /// was without data to send.
+    fn sender(mbps: Option<u64>) -> (Course, ConnectionStats, Vec<SubflowStats>) {
         let subflows = vec![subflow(0, 0), subflow(1, 0)];
         let mut course = Course::default();
-        let rates = [(SubflowId(0), Some(Rate::from_mbps(10))), (SubflowId(1), Some(Rate::from_mbps(4)))];
-        course.note(at(500), &rates, &subflows);
+        course.note(at(500), &sendings([0, 0], None), &subflows);
+        course.note(at(1000), &sendings([625_000, 250_000], mbps), &subflows);
         let mut stats = ConnectionStats::default();
         stats.data_acked = 1_250_000;
         stats.blocked.application = Duration::from_secs(1);
@@ -208,11 +248,11 @@ mod tests {
     /// 1.25 MB in 3 s less 1 s are 5 Mbit/s, half of what the first path carries.
     #[test]
     fn a_sender_says_what_it_waited_for() {
-        let (course, mut stats, subflows) = sender();
+        let (course, mut stats, subflows) = sender(Some(11));
         let say = |stats: &ConnectionStats| course.sentence(at(3000), stats, &subflows);
         assert_eq!(say(&stats), None, "no wait explains it");
         stats.blocked.receive_window = Duration::from_millis(1400);
-        let head = "slower than its best path alone: 5.0 Mbit/s, where 10.0.0.1 to 10.1.0.1 carries 10.0. ";
+        let head = "slower than its best path alone: 5.0 Mbit/s, where 10.0.0.1 to 10.1.0.1 has carried 10.0. ";
         let window = "70 % of the time the other host's window was used up: a larger receive buffer there would help \
                       (net.ipv4.tcp_rmem, SO_RCVBUF, or a faster reader).";
         assert_eq!(say(&stats), Some(format!("{head}{window}")));
@@ -225,11 +265,26 @@ mod tests {
         assert_eq!(say(&stats), Some(format!("{head}{scheduler}")));
     }
 
-    /// A window that admits little never fills a queue, so that no rate is known.
+    /// 38 MB in 1 s are 304 Mbit/s, and no subflow ever carried more; ACKs that came in one burst suggest 9904 Mbit/s.
+    #[test]
+    fn a_burst_of_acks_is_not_the_rate_of_a_path() {
+        let (mut course, subflows) = (Course::default(), [subflow(0, 0), subflow(1, 0)]);
+        for (millis, delivered) in [(0, [0, 0]), (500, [11_000_000, 8_000_000]), (1000, [22_000_000, 16_000_000])] {
+            course.note(at(millis), &sendings(delivered, Some(9904)), &subflows);
+        }
+        let mut stats = ConnectionStats::default();
+        stats.data_acked = 38_000_000;
+        stats.blocked.cwnd = Duration::from_millis(900);
+        assert_eq!(course.sentence(at(1000), &stats, &subflows), None);
+    }
+
+    /// A window that admits little never fills a queue. 5 Mbit/s are more than four fifths of what a path carried.
     #[test]
     fn a_sender_that_never_filled_a_queue_says_so_too() {
-        let (mut course, mut stats, subflows) = sender();
-        course.seen.as_mut().expect("it was looked at").paths.iter_mut().for_each(|path| path.rate = None);
+        let (mut course, mut stats, subflows) = (Course::default(), sender(None).1, sender(None).2);
+        for (millis, delivered) in [(500, [0, 0]), (1000, [380_000, 250_000])] {
+            course.note(at(millis), &sendings(delivered, None), &subflows);
+        }
         stats.blocked.receive_window = Duration::from_millis(1400);
         let said = "slower than its paths allow: 5.0 Mbit/s. 70 % of the time the other host's window was used up: a \
                     larger receive buffer there would help (net.ipv4.tcp_rmem, SO_RCVBUF, or a faster reader).";
@@ -242,7 +297,7 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_a_fast_or_a_short_transfer() {
-        let (course, mut stats, subflows) = sender();
+        let (course, mut stats, subflows) = sender(Some(11));
         stats.blocked.receive_window = Duration::from_secs(1);
         stats.data_acked = 2_000_000;
         assert_eq!(course.sentence(at(3000), &stats, &subflows), None, "8 of 10 Mbit/s are enough");

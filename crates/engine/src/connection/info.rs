@@ -31,6 +31,7 @@ impl Connection {
                 wait: self.wait_of(subflow, shown.contains(slot.place())),
                 mss: subflow.tx.mss,
                 timeouts: subflow.tx.recovery.rto_count(),
+                delivered: subflow.tx.recovery.delivered(),
                 path_rate: subflow.tx.path_rate.get(),
                 heard: subflow.liveness.heard,
             }
