@@ -6,11 +6,12 @@ use crate::{error, sweep, value};
 use anabranch_scenario::ScenarioError;
 use anabranch_study::sweep as lab;
 use anabranch_study::sweep::{Store, Work};
+use anabranch_units::input;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ impl Campaign {
             let name = source.extract::<String>().map_err(|_| {
                 PyTypeError::new_err("a sweep is the path of a file or a dict, such as sweep(\"sweeps/lte-rate.toml\")")
             })?;
-            let text = std::fs::read_to_string(&name).map_err(|problem| {
+            let text = input::text(Path::new(&name), input::WRITTEN).map_err(|problem| {
                 let help = "accepted: a sweep file, as docs/sweeps.md describes it";
                 PyValueError::new_err(format!("cannot read `{name}`: {problem}; {help}"))
             })?;

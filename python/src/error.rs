@@ -1,7 +1,7 @@
 //! Exceptions: those of `anabranch/_errors.py`, with their fields.
 
 use anabranch_lab::{KeepError, RunError};
-use anabranch_scenario::ScenarioError;
+use anabranch_scenario::{ScenarioError, Shown};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 pub fn scenario(py: Python<'_>, error: &ScenarioError) -> PyErr {
     let mut text = String::new();
     let theme = miette::GraphicalTheme::unicode_nocolor();
-    let rendered = miette::GraphicalReportHandler::new_themed(theme).with_width(100).render_report(&mut text, error);
+    let rendered = miette::GraphicalReportHandler::new_themed(theme).with_width(100).render_report(&mut text, &Shown::of(error));
     let text = if rendered.is_ok() { text.trim().to_owned() } else { error.to_string() };
-    exception(py, "ScenarioError", (text, error.to_string(), error.quoted(), error.help()))
+    exception(py, "ScenarioError", (text, Shown::of(error).to_string(), error.quoted(), error.help()))
 }
 
 /// A `RunError`: what went wrong, and the command that repeats it.

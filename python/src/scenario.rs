@@ -57,7 +57,7 @@ impl Scenario {
                 Base::Named(name) => anabranch_study::load(&catalogue, name, sets),
                 Base::Text(text) => {
                     let origin = Origin { scenario: format!("{TABLE}.toml"), sets: sets.to_vec() };
-                    let trace = |name: &str, _: bool| std::fs::read_to_string(Path::new(name));
+                    let trace = anabranch_scenario::beside(Path::new(""));
                     anabranch_scenario::Scenario::read(&catalogue, TABLE, "scenario", text, origin, &trace)
                 }
             }

@@ -2,6 +2,8 @@
 
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Origin, Scenario, ScenarioError, shipped};
+use anabranch_units::input;
+use std::path::Path;
 use std::sync::Arc;
 
 /// One comparison: a network and its workload.
@@ -183,7 +185,7 @@ pub(crate) fn scenario(
     let origin = Origin { scenario: name.to_owned(), sets };
     let read = |trace: &str, _: bool| match shipped::trace(trace) {
         Some(text) => Ok(text.to_owned()),
-        None => std::fs::read_to_string(trace),
+        None => input::text(Path::new(trace), input::RECORDED),
     };
     Scenario::read(catalogue, name, &format!("{name}.toml"), text, origin, &read)
 }

@@ -3,7 +3,7 @@
 use anabranch_calibrate::CalibrateError;
 use anabranch_host::IsolationError;
 use anabranch_lab::{JournalError, KeepError, RunError};
-use anabranch_scenario::{ScenarioError, in_shell};
+use anabranch_scenario::{ScenarioError, Shown, in_shell};
 use anabranch_study::study::StudyError;
 use miette::Report;
 use std::io::{self, ErrorKind, Write};
@@ -93,7 +93,7 @@ impl Failure {
             | Failure::Failed(report)
             | Failure::Testbed(report)
             | Failure::NotFetched(_, report) => {
-                let _ = writeln!(std::io::stderr(), "{report:?}");
+                let _ = writeln!(std::io::stderr(), "{:?}", Shown::report(report));
             }
             Failure::ScriptsFailed | Failure::ScriptsRefused | Failure::Command(_) | Failure::ReaderGone => {}
         }

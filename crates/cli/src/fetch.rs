@@ -17,13 +17,12 @@ use anabranch_policy::Catalogue;
 use anabranch_service::{
     Fetch, FetchError, FetchLimits, Journal, Outcome, Pace, Progress, Target, TargetError, Upload, Watch, WriterSink,
 };
-use anabranch_units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate, input};
 use clap::Args as ClapArgs;
 use destination::{Destination, Pending};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use miette::miette;
-use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -173,7 +172,7 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
     saved?;
     result::failure(&about, &outcome)?;
     if !args.json {
-        let _ = writeln!(io::stderr(), "{}", result::summary(&about, &outcome));
+        output::remark(&result::summary(&about, &outcome));
     }
     Ok(())
 }
@@ -257,7 +256,7 @@ impl Errand<'_> {
 fn upload(args: &FetchArgs) -> Result<Upload, Failure> {
     match (&args.upload, args.upload_bytes) {
         (Some(path), _) => {
-            let opened = File::open(path).and_then(Upload::file);
+            let opened = input::open(path).and_then(Upload::file);
             opened.map_err(|error| Failure::Refused(miette!("cannot upload {}: {error}", path.display())))
         }
         (None, Some(length)) => Ok(Upload::pattern(length.get())),

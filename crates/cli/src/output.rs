@@ -7,14 +7,19 @@ use anabranch_report::file::{directory_of, put};
 use anabranch_scenario::in_shell;
 use anabranch_study::study::Study;
 use anabranch_study::sweep::{Manifest, Store};
+use anabranch_units::{harmless, in_one_line};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IsTerminal, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Prints to standard output.
+/// Prints to standard output, without what a terminal would obey.
 pub fn print(text: &str) -> Result<(), Failure> {
+    write_out(&harmless(text))
+}
+
+fn write_out(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::ReaderGone),
@@ -42,11 +47,12 @@ impl Screen {
     /// Shows a text of whole lines.
     pub fn show(&mut self, text: &str) -> Result<(), Failure> {
         let back = if self.lines > 0 { format!("\x1b[{}A\x1b[J", self.lines) } else { String::new() };
+        let text = &*harmless(text);
         if io::stdout().is_terminal() {
             let columns = terminal_size::terminal_size().map_or(80, |(columns, _)| usize::from(columns.0).max(1));
             self.lines = text.lines().map(|line| line.chars().count().div_ceil(columns).max(1)).sum();
         }
-        print(&format!("{back}{text}"))
+        write_out(&format!("{back}{text}"))
     }
 }
 
@@ -140,10 +146,10 @@ pub fn threads(jobs: usize, runs: usize) -> usize {
     threads
 }
 
-/// A remark on standard error.
+/// A line or more on standard error, without what a terminal would obey.
 pub fn remark(text: &str) {
     // Fails if standard error is closed.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", harmless(text));
 }
 
 /// Writes a file of results: all of it, or nothing that others could take for it.
@@ -188,6 +194,7 @@ pub fn progress(runs: usize) -> ProgressBar {
 /// Progress bar over a number of items.
 pub fn progress_of(count: usize, what: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(count as u64), ProgressDrawTarget::stderr());
+    let what = in_one_line(what);
     let style = ProgressStyle::with_template(&format!("{{bar:40}} {{pos}} of {{len}} {what}{{msg}}, {{eta}} left"));
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

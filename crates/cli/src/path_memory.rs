@@ -7,10 +7,9 @@ use crate::failure::Failure;
 use crate::output;
 use anabranch_engine::PathMemory;
 use anabranch_host::{Application, Driver, Reactor};
-use anabranch_units::Duration;
+use anabranch_units::{Duration, input};
 use clap::Args as ClapArgs;
-use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -86,14 +85,11 @@ enum Problem {
 
 /// Aged by the time since it was written.
 fn read(path: &Path) -> Result<PathMemory, Problem> {
-    let mut file = match File::open(path) {
+    let mut file = match input::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(PathMemory::default()),
         opened => opened.map_err(Problem::Io)?,
     };
     let about = file.metadata().map_err(Problem::Io)?;
-    if !about.is_file() {
-        return Err(Problem::Text("it is no ordinary file".to_owned()));
-    }
     let mut bytes = Vec::new();
     Read::by_ref(&mut file).take(MAX_SIZE + 1).read_to_end(&mut bytes).map_err(Problem::Io)?;
     if bytes.len() as u64 > MAX_SIZE {
@@ -123,8 +119,7 @@ fn save(path: &Path, memory: PathMemory) {
         Err(Problem::Text(what)) => Err(format!("another program has changed it, so it is left as it is: {what}")),
     };
     if let Err(what) = saved {
-        // Fails if standard error is closed.
-        let _ = writeln!(io::stderr(), "--path-memory {}: {what}", path.display());
+        output::remark(&format!("--path-memory {}: {what}", path.display()));
     }
 }
 
@@ -132,6 +127,7 @@ fn save(path: &Path, memory: PathMemory) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::fs::File;
     use std::os::unix::fs::PermissionsExt;
 
     const TEXT: &str = "\

@@ -11,7 +11,7 @@ use anabranch_host::testbed::notify_ready;
 use anabranch_host::{Caught, Keep, Reactor, drop_privileges, raise_open_files};
 use anabranch_policy::Catalogue;
 use anabranch_service::proxy::{Access, BuildError, Changes, Direction, Network, Proxy, Reload, Settings, Users};
-use anabranch_units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate, input};
 use clap::{ArgGroup, Args as ClapArgs};
 pub use log::LogLine;
 use log::{LogFormat, LogLevel, start_log};
@@ -173,7 +173,7 @@ impl ProxyArgs {
     fn read_users(&self) -> Result<Option<Arc<Users>>, String> {
         let Some(path) = &self.users else { return Ok(None) };
         let refuse = |what: String| format!("--users {}: {what}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+        let text = input::text(path, input::WRITTEN).map_err(|error| refuse(error.to_string()))?;
         Users::parse(&text).map(Arc::new).map(Some).map_err(|error| refuse(error.to_string()))
     }
 

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::output;
 use anabranch_lab::format::SCRIPTS;
+use anabranch_scenario::Shown;
 use anabranch_script::{Passed, ScriptError, run_file};
 use clap::Args as ClapArgs;
 use miette::Report;
@@ -69,7 +70,7 @@ pub fn script(args: &ScriptArgs) -> Result<(), Failure> {
 fn shown(error: &ScriptError) -> String {
     match error.failed() {
         Some(failed) => format!("{failed}\n"),
-        None => format!("{:?}", Report::new(error.clone())),
+        None => format!("{:?}", Report::new(Shown::of(error))),
     }
 }
 

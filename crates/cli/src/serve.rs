@@ -17,7 +17,6 @@ use clap::Args as ClapArgs;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -140,13 +139,12 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let said: Vec<String> = services.iter().map(|(port, service)| described(&listen, *port, service)).collect();
     let pace = Pace { stall: args.idle, least: args.least_rate };
     let limits = ServerLimits { connections: args.max_connections, pace, grace: args.grace };
-    // Fails if standard error is closed.
-    let tell = |line: &str| drop(writeln!(std::io::stderr(), "slow: {line}"));
+    let tell = |line: &str| output::remark(&format!("slow: {line}"));
     let server = Server::new(services, limits, journal).tell(Box::new(tell));
     let mut reactor = Reactor::new(driver, server).map_err(broke)?;
     reactor.handle_signals(&caught).map_err(broke)?;
-    // The process that starts us waits for this line. Fails if standard error is closed.
-    let _ = writeln!(std::io::stderr(), "serving {}", said.join(", "));
+    // The process that starts us waits for this line.
+    output::remark(&format!("serving {}", said.join(", ")));
     // Fails if the service manager has gone; the service runs all the same.
     let _ = notify_ready();
     let (mut server, mut driver) = reactor.run().map_err(broke)?;
@@ -170,18 +168,12 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
             &Served { policies: chosen, listen, totals, counters, remarks },
         )?);
     }
-    let _ = writeln!(
-        std::io::stderr(),
+    output::remark(&format!(
         "served {} connections ({} with MPTCP, {} reset, {} turned away), sent {} and received {} bytes",
-        totals.accepted,
-        totals.multipath,
-        totals.reset,
-        totals.turned_away,
-        totals.bytes_sent,
-        totals.bytes_received
-    );
+        totals.accepted, totals.multipath, totals.reset, totals.turned_away, totals.bytes_sent, totals.bytes_received
+    ));
     for remark in remarks {
-        let _ = writeln!(std::io::stderr(), "  note: {remark}");
+        output::remark(&format!("  note: {remark}"));
     }
     Ok(())
 }

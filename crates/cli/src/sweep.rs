@@ -9,7 +9,7 @@ use anabranch_policy::Catalogue;
 use anabranch_report::Rows;
 use anabranch_report::html::{Page, page};
 use anabranch_study::sweep::{Campaign, Manifest, Row, Store, StoreError, Summary, Work};
-use anabranch_units::nearest;
+use anabranch_units::{input, nearest};
 use clap::Args as ClapArgs;
 use std::fs::File;
 use std::io;
@@ -76,7 +76,7 @@ pub fn sweep(catalogue: &Arc<Catalogue>, args: &SweepArgs) -> Result<(), Failure
     }
     let Some(file) = &args.file else { return Ok(()) };
     let name = file.to_string_lossy();
-    let text = std::fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
+    let text = input::written(file).map_err(|error| unreadable(file, &error))?;
     let campaign = Campaign::read(catalogue, &name, &text, args.until.as_deref())?;
     let manifest = campaign.manifest("sweep", &output::command_line(), &text);
     // Without --out the parts are gone when everything has been said.

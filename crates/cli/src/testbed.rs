@@ -272,8 +272,7 @@ fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (F
         kernels,
         why: result.capture.as_ref().and_then(why),
     };
-    // Fails if standard error is closed; the command's status matters more.
-    let _ = io::stderr().lock().write_all(report::text(&about, &ending, &result).as_bytes());
+    output::remark(report::text(&about, &ending, &result).trim_end_matches('\n'));
     if let Some(path) = &args.json {
         let json = output::json(&TESTBED, &TestbedRun::of(&about, &ending, &result));
         json.and_then(|json| output::write(path, json.as_bytes())).map_err(|failure| (failure, TESTBED_FAILED))?;
@@ -365,10 +364,10 @@ fn client_command(testbed: &Testbed, args: &TestbedArgs) -> Command {
 
 /// Prints a message to standard error, if it is open.
 fn say(what: &str) {
-    let _ = writeln!(io::stderr(), "anabranch testbed: {what}");
+    output::remark(&format!("anabranch testbed: {what}"));
 }
 
 fn greet(scenario: &Scenario, testbed: &Testbed, shortcomings: &[String]) {
     let text = report::greeting(scenario, &testbed.layout, testbed.backend, shortcomings);
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    output::remark(text.trim_end_matches('\n'));
 }

@@ -14,10 +14,9 @@ use anabranch_lab::{Keep, Recorder};
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
 use anabranch_scenario::{Scenario, split_policies};
-use anabranch_units::Duration;
+use anabranch_units::{Duration, input};
 use anabranch_why::{Alternatives, Answer, CaptureInquiry, Inquiry, Others, Trace};
 use clap::Args as ClapArgs;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -125,8 +124,9 @@ fn is_capture(name: &str) -> bool {
     let bare = name.strip_suffix(".gz").unwrap_or(name);
     let by_name = Path::new(bare).extension().is_some_and(|end| ["pcap", "pcapng", "cap"].iter().any(|it| end == *it));
     let mut magic = [0; 4];
-    let mut begins =
-        || File::open(name).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && MAGIC.contains(&magic));
+    let mut begins = || {
+        input::open(Path::new(name)).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && MAGIC.contains(&magic))
+    };
     name == "-" || by_name || begins()
 }
 

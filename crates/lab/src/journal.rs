@@ -7,6 +7,7 @@ use crate::format::RUN_JOURNAL;
 use crate::run::{Keep, run};
 use crate::{Measured, RunError};
 use anabranch_scenario::Scenario;
+use anabranch_units::input;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -14,6 +15,9 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of the longest line that is read.
+const LONGEST_LINE: u64 = 64 << 20;
 
 /// Runs by digest and seed, in a file or only in memory.
 pub struct Journal {
@@ -124,6 +128,7 @@ impl Journal {
     /// If it cannot be read and written, or has a line that is not a record of a run.
     pub fn open(path: &Path, build: &str) -> Result<Journal, JournalError> {
         let broken = |error| JournalError::File { path: path.to_owned(), error };
+        input::check_if_there(path).map_err(broken)?;
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(broken)?;
         match file.try_lock() {
             Ok(()) => {}
@@ -135,7 +140,11 @@ impl Journal {
         let mut reader = BufReader::new(&mut file);
         let torn = loop {
             line.clear();
-            let read = reader.by_ref().read_until(b'\n', &mut line).map_err(broken)?;
+            let read = reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut line).map_err(broken)?;
+            if read as u64 > LONGEST_LINE {
+                let problem = format!("line {} is longer than {} MiB", number + 1, LONGEST_LINE >> 20);
+                return Err(broken(std::io::Error::other(problem)));
+            }
             if read == 0 || line.last() != Some(&b'\n') {
                 break read > 0; // The end, or a line that was not written to its end.
             }

@@ -6,6 +6,7 @@ use anabranch_lab::format::{COMPARISON, RUNS};
 use anabranch_lab::statistic::{Cell, Kind, STATISTICS, Statistic};
 use anabranch_lab::{Measured, Run, VERSION, build};
 use anabranch_scenario::{Chosen, Scenario, Switched, Variant};
+use anabranch_units::in_one_line;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -131,7 +132,8 @@ impl Header {
 
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}: {}", self.scenario, self.about.as_deref().unwrap_or("no description"))?;
+        let about = self.about.as_deref().unwrap_or("no description");
+        writeln!(f, "{}: {}", in_one_line(&self.scenario), in_one_line(about))?;
         write!(f, "anabranch {}, scenario {}, ", self.version_with_build(), &self.digest[..12.min(self.digest.len())])?;
         match self.repeat {
             1 => write!(f, "seed {}", self.seed)?,

@@ -1,5 +1,6 @@
 //! Plain tables: columns as wide as they must be, numbers to the right, in lines of at most 80 characters.
 
+use anabranch_units::in_one_line;
 use std::fmt;
 
 /// Alignment of a column.
@@ -22,12 +23,12 @@ pub struct Table {
 impl Table {
     /// A table of these columns.
     pub fn new<'a>(columns: impl IntoIterator<Item = (&'a str, Align)>) -> Self {
-        Table { columns: columns.into_iter().map(|(name, align)| (name.to_owned(), align)).collect(), rows: Vec::new() }
+        Table { columns: columns.into_iter().map(|(name, align)| (cell(name), align)).collect(), rows: Vec::new() }
     }
 
     /// Adds a row; missing cells stay empty, and there is no place for more than the header has.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        let mut row: Vec<String> = cells.into_iter().take(self.columns.len()).collect();
+        let mut row: Vec<String> = cells.into_iter().take(self.columns.len()).map(|text| cell(&text)).collect();
         row.resize(self.columns.len(), String::new());
         self.rows.push(row);
     }
@@ -36,6 +37,11 @@ impl Table {
     pub(crate) fn into_parts(self) -> (Vec<(String, Align)>, Vec<Vec<String>>) {
         (self.columns, self.rows)
     }
+}
+
+/// Names come from files and from the network, and what a terminal does not show would move the columns.
+fn cell(text: &str) -> String {
+    in_one_line(text).into_owned()
 }
 
 impl fmt::Display for Table {

@@ -15,7 +15,7 @@ use anabranch_net::{Change, LinkConfig, LossModel, Trace};
 use anabranch_paths::TimedChange;
 use anabranch_policy::Catalogue;
 use anabranch_sim::{Spec, Workload};
-use anabranch_units::{Duration, Instant, Seed, hex, nearest};
+use anabranch_units::{Duration, Instant, Seed, hex, input, nearest};
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -76,6 +76,14 @@ pub struct Origin {
 /// `--set`.
 pub type ReadTrace<'a> = dyn Fn(&str, bool) -> std::io::Result<String> + 'a;
 
+/// Returns the function that reads recorded data of a scenario file in this directory.
+pub fn beside(directory: &Path) -> impl Fn(&str, bool) -> std::io::Result<String> {
+    move |name, from_set| {
+        let path = if from_set { PathBuf::from(name) } else { directory.join(name) };
+        input::text(&path, input::RECORDED)
+    }
+}
+
 impl Scenario {
     /// Loads the shipped scenario of that name, the drawn condition (`drawn/SEED/NUMBER`), or otherwise the file, and
     /// overrides values with each `KEY=VALUE` of `sets`.
@@ -86,17 +94,13 @@ impl Scenario {
         if let Some(shipped) = shipped::find(name) {
             let read = |trace: &str, from_set: bool| match shipped::trace(trace) {
                 Some(text) if !from_set => Ok(text.to_owned()),
-                _ => std::fs::read_to_string(trace),
+                _ => input::text(Path::new(trace), input::RECORDED),
             };
             return Scenario::read(catalogue, shipped.name, &format!("{name}.toml"), shipped.text, origin, &read);
         }
         let path = Path::new(name);
-        let text = std::fs::read_to_string(path).map_err(|error| not_found(name, &error))?;
-        let directory = path.parent().map_or_else(PathBuf::new, Path::to_owned);
-        let read = |trace: &str, from_set: bool| match from_set {
-            true => std::fs::read_to_string(trace),
-            false => std::fs::read_to_string(directory.join(trace)),
-        };
+        let text = input::written(path).map_err(|error| not_found(name, &error))?;
+        let read = beside(path.parent().unwrap_or(Path::new("")));
         let stem = path.file_stem().map_or_else(|| name.into(), |stem| stem.to_string_lossy());
         Scenario::read(catalogue, &stem, name, &text, origin, &read)
     }

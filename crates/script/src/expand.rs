@@ -3,6 +3,7 @@
 use crate::error::ScriptError;
 use crate::text::{Line, Source, without_comment};
 use crate::value;
+use anabranch_units::input;
 use std::path::Path;
 
 /// A script as it nests.
@@ -101,7 +102,7 @@ fn included(line: &Line, name: &str, folder: Option<&Path>, depth: usize) -> Res
         return Err(ScriptError::refused(line, &whole, "files include each other too deeply", "at most 8 levels"));
     }
     let path = folder.join(name);
-    let text = std::fs::read_to_string(&path).map_err(|error| {
+    let text = input::text(&path, input::WRITTEN).map_err(|error| {
         let problem = format!("cannot read {}: {error}", path.display());
         ScriptError::refused(line, &whole, problem, "the path counts from the including file's folder")
     })?;

@@ -5,6 +5,8 @@ use crate::study::Study;
 use crate::sweep;
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Scenario, ScenarioError, shipped};
+use anabranch_units::input;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Loads the scenario called `name`, overridden by each `KEY=VALUE` of `sets`: one in the program, that of a study, a
@@ -23,7 +25,7 @@ pub fn load(catalogue: &Arc<Catalogue>, name: &str, sets: &[String]) -> Result<S
     if let Some(condition) = Condition::named(name) {
         return condition.scenario(catalogue, sets);
     }
-    match std::fs::read_to_string(name) {
+    match input::written(Path::new(name)) {
         Ok(text) if sweep::has_scenario(&text) => sweep::inline(catalogue, name, &text, sets),
         Err(_) if Condition::is_like_a_name(name) => {
             let help = "accepted: drawn/SEED/NUMBER with two whole numbers, such as drawn/1/17, or a scenario file";

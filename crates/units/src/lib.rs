@@ -7,6 +7,7 @@
 //! - [`Dsn`] and [`SubflowSeq`] are the sequence numbers of the two levels of MPTCP; they wrap.
 //! - [`Key`], [`Token`] and [`Nonce`] belong to its handshakes, with the HMACs over them ([`join_hmac`]).
 //! - [`Seed`] gives each random element a [`Stream`] of its own; [`Entropy`] is for real networks.
+//! - [`input`] reads files that users name, and no others.
 //! - [`statistic`] describes numbers once for all forms of output.
 //! - [`table`] joins the parts of a table that is a constant.
 //!
@@ -16,6 +17,7 @@
 mod bytes;
 mod entropy;
 mod id;
+pub mod input;
 mod key;
 pub mod quantity;
 mod rate;
@@ -34,6 +36,6 @@ pub use key::{Hmac, Key, Nonce, Token, add_addr_hmac, join_hmac, same_mac};
 pub use rate::Rate;
 pub use seq::{Dsn, SubflowSeq};
 pub use stream::{Seed, Stream};
-pub use text::{hex, nearest, suggest};
+pub use text::{cut, harmless, hex, in_one_line, nearest, suggest};
 pub use time::{Duration, Instant};
 pub use window::Window;

@@ -9,10 +9,9 @@ mod pcapng;
 mod source;
 
 use crate::LinkType;
-use anabranch_units::Instant;
+use anabranch_units::{Instant, input};
 use bytes::Bytes;
 use source::Source;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -123,7 +122,7 @@ impl Reader {
     /// # Errors
     /// If it cannot be opened, is empty, or is no capture.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        Self::new(File::open(path)?)
+        Self::new(input::open(path)?)
     }
 
     /// Reads from anything, for instance standard input.

@@ -11,7 +11,7 @@ use anabranch_host::steered::{self, Steered};
 use anabranch_host::{Caught, Clock, PathManager};
 use anabranch_kernel::steer::{Event, Policy, Steering, Subflow};
 use anabranch_kernel::{Algorithm, AlgorithmKind, load_with_gates};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, input};
 use anabranch_why::Socket;
 use clap::Args as ClapArgs;
 use miette::miette;
@@ -166,7 +166,7 @@ fn gated(name: &str) -> Result<&'static Algorithm, Failure> {
 }
 
 fn read(file: &Path, has_gates: bool) -> Result<Policy, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
+    let text = input::text(file, input::WRITTEN).map_err(|error| {
         let help = "accepted: --policy FILE with a policy, as `anabranch kernel steer --help` shows one";
         Failure::Refused(miette!(help = help, "cannot read {}: {error}", file.display()))
     })?;

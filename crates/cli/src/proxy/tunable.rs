@@ -4,7 +4,7 @@ use super::{ProxyArgs, target};
 use crate::wire_options::{rate, size, span};
 use anabranch_service::Pace;
 use anabranch_service::proxy::{Limits, Timeouts};
-use anabranch_units::{Bytes, Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate, input};
 use serde::{Deserialize, Deserializer};
 use std::path::Path;
 use std::str::FromStr;
@@ -70,7 +70,7 @@ impl Tunable {
 }
 
 fn read(path: &Path) -> Result<File, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let text = input::text(path, input::WRITTEN).map_err(|error| error.to_string())?;
     toml::from_str(&text).map_err(|error| error.to_string().trim_end().to_owned())
 }
 

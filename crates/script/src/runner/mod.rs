@@ -13,7 +13,7 @@ use crate::statement::{Action, SegmentText, Statement, When};
 use crate::text::{Line, Source};
 use crate::value::time;
 use anabranch_engine::{ConnectionId, Endpoint};
-use anabranch_units::{Instant, SubflowId};
+use anabranch_units::{Instant, SubflowId, input};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
@@ -31,8 +31,8 @@ pub struct Passed {
 /// Runs the script in a file; what it includes is found beside it.
 pub fn run_file(path: &Path) -> Result<Passed, ScriptError> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| ScriptError::unreadable(&name, format!("cannot be read: {error}")))?;
+    let text =
+        input::written(path).map_err(|error| ScriptError::unreadable(&name, format!("cannot be read: {error}")))?;
     run(Source { name: name.into(), text: text.into() }, path.parent())
 }
 

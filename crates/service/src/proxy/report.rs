@@ -3,7 +3,7 @@
 use super::limits::Limit;
 use anabranch_engine::path_use::PathUse;
 use anabranch_engine::{ConnectionStats, FallbackReason, SubflowStats};
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Instant, in_one_line};
 use std::net::SocketAddr;
 
 /// Outcome of a connection.
@@ -84,9 +84,9 @@ impl Summary<'_> {
         tracing::info!(
             target: "anabranch::proxy",
             client = %self.client,
-            destination = self.target,
+            destination = &*in_one_line(self.target),
             outcome = self.outcome.name(),
-            detail = self.detail,
+            detail = &*in_one_line(self.detail),
             seconds = (self.lasted.as_secs_f64() * 1000.0).round() / 1000.0,
             from_client = self.from_client,
             to_client = self.to_client,

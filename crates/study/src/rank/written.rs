@@ -5,9 +5,10 @@ use anabranch_net::trace::{LteParams, synthetic_lte};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::Origin;
 use anabranch_scenario::{Scenario, ScenarioError};
-use anabranch_units::{Duration, Rate};
+use anabranch_units::{Duration, Rate, input};
 use std::fmt::Write;
 use std::io::{Error, ErrorKind};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Prefix of the names of drawn conditions: `drawn/SEED/NUMBER` is accepted wherever a scenario is.
@@ -191,7 +192,7 @@ impl Condition {
                 let found = self.traces().into_iter().find(|(own, _)| own == name);
                 found.map(|(_, text)| text).ok_or_else(|| Error::from(ErrorKind::NotFound))
             }
-            false => std::fs::read_to_string(name),
+            false => input::text(Path::new(name), input::RECORDED),
         };
         Scenario::read(catalogue, &self.name(), &self.file(), &self.toml(), origin, &read)
     }

@@ -8,9 +8,9 @@ use super::shipped::{BASES, STUDIES};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::Layer;
 use anabranch_scenario::file::At;
-use anabranch_scenario::{Origin, Scenario, ScenarioError};
+use anabranch_scenario::{Origin, Scenario, ScenarioError, beside};
 use anabranch_scenario::{Problem, Sources};
-use anabranch_units::{hex, nearest, suggest};
+use anabranch_units::{hex, input, nearest, suggest};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl Study {
     /// Returns true if the name is that of a study in the program, or of a file with a study.
     pub fn is_one(name: &str) -> bool {
         let is_file = |text: String| text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("paper"));
-        find(STUDIES, name).is_some() || std::fs::read_to_string(name).is_ok_and(is_file)
+        find(STUDIES, name).is_some() || input::written(Path::new(name)).is_ok_and(is_file)
     }
 
     /// Loads the study of that name in the program, or else the file.
@@ -110,13 +110,13 @@ impl Study {
         if anabranch_scenario::shipped::find(name).is_some() {
             return Err(is_scenario(name));
         }
-        let text = std::fs::read_to_string(name).map_err(|error| not_found(name, &error))?;
+        let text = input::written(Path::new(name)).map_err(|error| not_found(name, &error))?;
         let is_file = |table: toml::Table| table.contains_key("path") && !table.contains_key(SCENARIO);
         if text.parse::<toml::Table>().is_ok_and(is_file) {
             return Err(is_scenario(name));
         }
         let directory = Path::new(name).parent().map_or_else(PathBuf::new, Path::to_owned);
-        let base = |base: &str| std::fs::read_to_string(directory.join(base)).ok();
+        let base = |base: &str| input::text(&directory.join(base), input::WRITTEN).ok();
         Study::read(name, name, &text, Some(directory.clone()), &base)
     }
 
@@ -182,10 +182,7 @@ impl Study {
     /// Returns its scenario with the settings `sets`.
     pub(crate) fn scenario(&self, catalogue: &Arc<Catalogue>, sets: &[String]) -> Result<Scenario, ScenarioError> {
         let origin = Origin { scenario: self.name.clone(), sets: sets.to_vec() };
-        let read = |trace: &str, from_set: bool| match &self.directory {
-            Some(directory) if !from_set => std::fs::read_to_string(directory.join(trace)),
-            _ => std::fs::read_to_string(trace),
-        };
+        let read = beside(self.directory.as_deref().unwrap_or(Path::new("")));
         Scenario::layered(catalogue, &self.name, &self.scenario_layers(), origin, &read)
     }
 

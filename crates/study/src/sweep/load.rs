@@ -13,7 +13,7 @@ use anabranch_policy::Catalogue;
 use anabranch_scenario::Layer;
 use anabranch_scenario::file::At;
 use anabranch_scenario::not_found;
-use anabranch_scenario::{Origin, Scenario, ScenarioError, shipped};
+use anabranch_scenario::{Origin, Scenario, ScenarioError, beside, shipped};
 use anabranch_scenario::{Problem, Sources};
 use anabranch_units::suggest;
 use std::ops::Range;
@@ -221,11 +221,7 @@ pub(crate) fn inline(
 ) -> Result<Scenario, ScenarioError> {
     let origin = Origin { scenario: name.to_owned(), sets: sets.to_vec() };
     let path = Path::new(name);
-    let directory = path.parent().unwrap_or(Path::new(""));
-    let read = |trace: &str, from_set: bool| match from_set {
-        true => std::fs::read_to_string(trace),
-        false => std::fs::read_to_string(directory.join(trace)),
-    };
+    let read = beside(path.parent().unwrap_or(Path::new("")));
     let stem = path.file_stem().map_or_else(|| name.into(), |stem| stem.to_string_lossy());
     Scenario::layered(catalogue, &stem, &[Layer { name, text, within: Some(SCENARIO) }], origin, &read)
 }

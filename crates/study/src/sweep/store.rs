@@ -9,6 +9,7 @@ use super::row::{Layout, Row, RowDigest};
 use anabranch_lab::columnar::Reader;
 use anabranch_lab::format::CAMPAIGN as CAMPAIGN_FORMAT;
 use anabranch_lab::statistic::{Cell, Kind};
+use anabranch_units::input;
 use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -234,7 +235,7 @@ impl Store {
     fn manifest(&self) -> Result<Manifest, StoreError> {
         let path = self.directory.join(MANIFEST);
         let none = |problem: String| StoreError::NoResults { path: self.directory.clone(), problem };
-        let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
+        let text = input::text(&path, input::RECORDED).map_err(|error| match error.kind() {
             ErrorKind::NotFound => none(format!("there is no {MANIFEST}")),
             _ => StoreError::File { path: path.clone(), error },
         })?;
@@ -406,7 +407,7 @@ fn is_unfinished(path: &Path) -> bool {
 }
 
 fn open(path: &Path) -> Result<Reader, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
+    let file = input::open(path).map_err(|error| error.to_string())?;
     Reader::open(file).map_err(|error| format!("it is cut off or no Parquet file ({error})"))
 }
 

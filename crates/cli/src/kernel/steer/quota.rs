@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::output;
 use anabranch_kernel::steer::{Period, Policy, Steering};
+use anabranch_units::input;
 use chrono::{DateTime, NaiveDate, Utc};
 use miette::miette;
 use serde::{Deserialize, Serialize};
@@ -57,7 +58,7 @@ impl Quotas {
             let help = "correct or delete the file, which is then made anew, or name another one";
             Failure::Refused(miette!(help = help, "--state {}: {problem}", file.display()))
         };
-        let kept = match std::fs::read_to_string(file) {
+        let kept = match input::text(file, input::WRITTEN) {
             Ok(text) => serde_json::from_str(&text).map_err(|error| refuse(error.to_string()))?,
             Err(error) if error.kind() == ErrorKind::NotFound => Kept::default(),
             Err(error) => return Err(refuse(error.to_string())),
