@@ -1,7 +1,10 @@
 //! The command line: the commands, and options that several of them share. The others stand beside the code that reads
 //! them, in the file of their command.
 
+use crate::completion::Names;
+use crate::failure::Failure;
 use crate::result_file::ResultFile;
+use anabranch_scenario::in_shell;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 /// Multipath TCP, simulated exactly: run scenarios and compare schedulers.
@@ -75,12 +78,90 @@ pub enum Command {
     Man(crate::man::ManArgs),
 }
 
+/// Policies and profile of an endpoint, by the same options in every command.
+#[derive(ClapArgs, Clone, Debug, Default)]
+#[command(next_help_heading = "Policies")]
+pub struct PolicyOptions {
+    /// Scheduler: chooses a subflow for each segment (`anabranch list schedulers`).
+    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…]", add = Names::one(What::Schedulers))]
+    pub scheduler: Option<String>,
+    /// Congestion control: limits the bytes in flight (`anabranch list congestion`).
+    #[arg(long, value_name = "NAME[:…]", add = Names::one(What::Congestion))]
+    pub congestion: Option<String>,
+    /// Window policy: shares out the peer's window (`anabranch list windows`).
+    #[arg(long, value_name = "NAME[:…]", add = Names::one(What::Windows))]
+    pub window: Option<String>,
+    /// ACK-path policy: chooses the path of an ACK (`anabranch list ack-paths`).
+    #[arg(long, value_name = "NAME[:…]", add = Names::one(What::AckPaths))]
+    pub ack_path: Option<String>,
+    /// Reinjection policy: repeats bytes in flight elsewhere (`anabranch list reinjection`).
+    #[arg(long, value_name = "NAME[:…]", add = Names::one(What::Reinjection))]
+    pub reinjection: Option<String>,
+    /// First-path policy: chooses the address on which a connection begins (`anabranch list first-paths`).
+    #[arg(long, value_name = "NAME[:…]", add = Names::one(What::FirstPaths))]
+    pub first_path: Option<String>,
+    /// Stack that its TCP resembles, and policies that are not given (`anabranch list profiles`).
+    #[arg(long, value_name = "NAME", add = Names::one(What::Profiles))]
+    pub profile: Option<String>,
+}
+
+/// Values that lie over those of a scenario.
+#[derive(ClapArgs, Clone, Debug, Default)]
+pub struct Overrides {
+    /// Override a scenario value: a dotted key, `=`, and TOML (`path.lte.delay=40ms`, `workload.0.size=1MiB`).
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// Policies of both hosts.
+    #[command(flatten)]
+    policies: PolicyOptions,
+}
+
+impl PolicyOptions {
+    /// Names of the fields, which are the identifiers of the options.
+    pub const IDS: [&str; 7] =
+        ["scheduler", "congestion", "window", "ack_path", "reinjection", "first_path", "profile"];
+
+    /// Each as a `--set` of both hosts.
+    fn sets(&self) -> impl Iterator<Item = String> {
+        let PolicyOptions { scheduler, congestion, window, ack_path, reinjection, first_path, profile } = self;
+        let given = [profile, scheduler, congestion, window, ack_path, reinjection, first_path];
+        let keys = ["profile", "scheduler", "congestion", "window", "ack-path", "reinjection", "first-path"];
+        // A bare name stays bare, as people write it: it stands in reports and in commands that repeat a run.
+        let is_bare = |name: &str| {
+            name.starts_with(|c: char| c.is_ascii_alphabetic())
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+                && !["true", "false", "inf", "nan"].contains(&name)
+        };
+        let set = move |(key, name): (&str, &Option<String>)| {
+            let name = name.as_ref()?;
+            let value = if is_bare(name) { name.clone() } else { toml::Value::from(name.as_str()).to_string() };
+            Some(format!("host.{key}={value}"))
+        };
+        keys.into_iter().zip(given).filter_map(set)
+    }
+}
+
+impl Overrides {
+    /// Returns all as `KEY=VALUE`, the policies last.
+    pub fn sets(&self) -> Vec<String> {
+        self.sets.iter().cloned().chain(self.policies.sets()).collect()
+    }
+
+    /// Returns all of a command that runs several schedulers, in which one by itself has no place.
+    pub fn sets_of_several(&self, command: &str) -> Result<Vec<String>, Failure> {
+        let Some(one) = &self.policies.scheduler else { return Ok(self.sets()) };
+        let one = in_shell(one);
+        let help = format!("accepted: --schedulers {one},… to choose some; `anabranch run SCENARIO --scheduler {one}`");
+        Err(Failure::Refused(miette::miette!(help = help, "`{command}` runs several schedulers, each in turn")))
+    }
+}
+
 /// Options common to `run` and `compare`.
 #[derive(ClapArgs, Debug)]
 pub struct Common {
-    /// Override a scenario value: a dotted key, `=`, and TOML (`path.lte.delay=40ms`, `workload.0.size=1MiB`).
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub sets: Vec<String>,
+    /// Values that lie over those of the scenario.
+    #[command(flatten)]
+    pub overrides: Overrides,
     /// Seed of the first repetition; each further one takes the next.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -56,8 +56,9 @@ impl CompareArgs {
 
 /// Runs all schedulers and the baselines, and ranks them.
 pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Failure> {
-    let scenario = anabranch_study::load(catalogue, &args.scenario, &args.common.sets)?;
-    output::mention_study(&args.scenario, &args.common.sets);
+    let sets = args.common.overrides.sets_of_several("compare")?;
+    let scenario = anabranch_study::load(catalogue, &args.scenario, &sets)?;
+    output::mention_study(&args.scenario, &sets);
     let seed = args.common.seed.unwrap_or(scenario.seed);
     let repeat = args.common.repeat.map_or(scenario.repeat, |n| n as usize);
     let header = Header::new(&scenario, seed, repeat);
@@ -132,8 +133,9 @@ const WIDTH: usize = 120;
 
 /// Runs every scheduler against every other over the shipped scenarios.
 pub fn pairwise(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Failure> {
-    let Common { sets, seed, repeat, json, .. } = &args.common;
-    let scenarios = SHIPPED.iter().map(|shipped| Scenario::load(catalogue, shipped.name, sets));
+    let Common { overrides, seed, repeat, json, .. } = &args.common;
+    let sets = overrides.sets_of_several("compare")?;
+    let scenarios = SHIPPED.iter().map(|shipped| Scenario::load(catalogue, shipped.name, &sets));
     let scenarios = scenarios.collect::<Result<Vec<_>, _>>()?;
     let tournament = Tournament::new(scenarios, &args.schedulers(), *seed, repeat.map(|n| n as usize))?;
     let journal = args.out.as_deref().map(output::journal).transpose()?;

@@ -116,7 +116,10 @@ impl Failure {
 fn remedy(path: &Path, error: &io::Error) -> Option<String> {
     let parent = || path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let remedy = match error.kind() {
-        ErrorKind::NotFound => format!("make its folder first: mkdir -p {}", in_shell(&parent().to_string_lossy())),
+        ErrorKind::NotFound => match closed(path) {
+            Some(folder) => format!("nothing new can be in {}: name another place", folder.display()),
+            None => format!("make its folder first: mkdir -p {}", in_shell(&parent().to_string_lossy())),
+        },
         ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
             let file = path.ancestors().find(|part| part.is_file())?;
             format!("`{}` is a file, no folder: name another place", file.display())
@@ -130,6 +133,12 @@ fn remedy(path: &Path, error: &io::Error) -> Option<String> {
         _ => return None,
     };
     Some(remedy)
+}
+
+/// The nearest folder above a path, if it can have no new entries, as those of `/proc`.
+fn closed(path: &Path) -> Option<&Path> {
+    let mut folders = path.ancestors().skip(1).map(|it| if it.as_os_str().is_empty() { Path::new(".") } else { it });
+    folders.find(|it| it.is_dir()).filter(|it| tempfile::tempfile_in(it).is_err())
 }
 
 impl From<ScenarioError> for Failure {

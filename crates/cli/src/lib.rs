@@ -19,6 +19,7 @@
 mod args;
 mod calibrate;
 mod captures;
+mod command_line;
 mod compare;
 mod completion;
 mod documentation;
@@ -66,7 +67,7 @@ pub fn main_with(catalogue: Catalogue) -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == "--version" || first == "-V") {
         return said(output::print(&format!("anabranch {}\n", anabranch_lab::version_with_build())));
     }
-    let (args, matches) = arguments();
+    let (args, matches) = arguments(&catalogue);
     // A broken promise of the simulator is reported as a failed run, with the command that repeats it, and anything
     // else below; neither needs a trace of ours on top.
     std::panic::set_hook(Box::new(|_| {}));
@@ -98,9 +99,9 @@ fn said(result: Result<(), Failure>) -> ExitCode {
 
 /// The arguments of the process, also as they were matched. What does not parse ends the program here, as does
 /// `--help`.
-fn arguments() -> (Args, ArgMatches) {
-    let matches = Args::command().get_matches();
-    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+fn arguments(catalogue: &Catalogue) -> (Args, ArgMatches) {
+    let matches = command_line::matches(Args::command(), catalogue).unwrap_or_else(|error| command_line::end(&error));
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| command_line::end(&error));
     (args, matches)
 }
 

@@ -14,7 +14,7 @@ use anabranch_scenario::Scenario;
 use anabranch_scenario::shipped::SHIPPED;
 use anabranch_study::study::Study;
 use anabranch_units::nearest;
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use std::sync::Arc;
@@ -22,12 +22,13 @@ use std::sync::Arc;
 /// Arguments of `list`.
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "Examples:
+  anabranch list
   anabranch list schedulers
   anabranch list schedulers late
   anabranch list congestion --json")]
 pub struct ListArgs {
-    /// Kind of entry to list.
-    pub what: What,
+    /// Kind of entry to list; the kinds themselves unless given.
+    pub what: Option<What>,
     /// Show only the entry of this name, with its documentation.
     #[arg(add = Names::of_list())]
     pub name: Option<String>,
@@ -75,9 +76,13 @@ pub struct List<'a> {
 
 /// Prints a list, or one entry of it with its documentation.
 pub fn list(catalogue: &Arc<Catalogue>, args: &ListArgs) -> Result<(), Failure> {
-    let items = items(catalogue, args.what)?;
+    let items = args.what.map_or_else(|| Ok(kinds()), |what| items(catalogue, what))?;
     let text = match &args.name {
         None if args.json => output::json(&LIST, &List { entries: &without_documentation(items) })?,
+        None if args.what.is_none() => {
+            text(&items, output::width())
+                + "\nThe entries of one: its name behind this command, as in `anabranch list schedulers`.\n"
+        }
         None => text(&items, output::width()),
         Some(name) => {
             let item = items.iter().find(|item| item.name == *name).ok_or_else(|| unknown(name, &items))?;
@@ -207,6 +212,15 @@ fn parameter(p: &Parameter) -> ParameterItem {
 fn plain(name: &str, about: &str) -> Item {
     let (name, about) = (name.to_owned(), about.to_owned());
     Item { name, about, paper: None, parameters: Vec::new(), documentation: None }
+}
+
+/// The lists that there are.
+fn kinds() -> Vec<Item> {
+    let kind = |what: &What| {
+        let value = what.to_possible_value()?;
+        Some(plain(value.get_name(), &value.get_help().map(ToString::to_string).unwrap_or_default()))
+    };
+    What::value_variants().iter().filter_map(kind).collect()
 }
 
 fn middleboxes() -> Vec<Item> {

@@ -1,6 +1,6 @@
 //! `anabranch rank`: schedulers over drawn conditions, and the adversary.
 
-use crate::args::{Results, What};
+use crate::args::{Overrides, PolicyOptions, Results, What};
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
@@ -51,9 +51,9 @@ pub struct RankArgs {
     /// Number of seeds for each condition in which the seed makes a difference; 4 unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: Option<u32>,
-    /// Override a value of every condition: a dotted key, `=`, and TOML (`host.reinjection="tail"`).
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub sets: Vec<String>,
+    /// Values that lie over those of every condition.
+    #[command(flatten)]
+    pub overrides: Overrides,
     /// Threads to run on, at most 4 per processor; one per processor unless given. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
@@ -68,7 +68,7 @@ pub struct RankArgs {
     pub worst: Option<String>,
     /// Print condition N as a scenario and run nothing.
     #[arg(long, value_name = "N", conflicts_with_all = ["count", "repeat", "against", "write"],
-        conflicts_with_all = RUNNING)]
+        conflicts_with_all = RUNNING, conflicts_with_all = PolicyOptions::IDS)]
     pub show: Option<u64>,
     /// Write the conditions, or what --against finds, to DIR as scenario files with their traces; the conditions are
     /// then not run.
@@ -125,7 +125,7 @@ impl RankArgs {
         let given = [
             ("--schedulers", self.schedulers.is_some()),
             ("--repeat", self.repeat.is_some()),
-            ("--set", !self.sets.is_empty()),
+            ("--set", !self.overrides.sets().is_empty()),
             ("--out", self.out.is_some()),
             ("--json", self.results.json),
             ("--csv", self.results.csv.is_some()),
@@ -159,7 +159,14 @@ fn write(conditions: &[Condition], directory: &Path) -> Result<(), Failure> {
 
 fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
     let (seed, count, repeat) = args.size();
-    let league = League::new(catalogue, conditions(args), &args.schedulers(), true, (1, repeat), &args.sets)?;
+    let league = League::new(
+        catalogue,
+        conditions(args),
+        &args.schedulers(),
+        true,
+        (1, repeat),
+        &args.overrides.sets_of_several("rank")?,
+    )?;
     if let Some(name) = args.worst.as_ref().filter(|name| league.schedulers().iter().all(|it| it.name != **name)) {
         let names: Vec<&str> = league.schedulers().iter().map(|it| it.name.as_str()).collect();
         let help = format!("accepted: {}", names.join(", "));
@@ -226,7 +233,7 @@ fn against(catalogue: &Arc<Catalogue>, args: &RankArgs, target: &str) -> Result<
         tries: args.tries.unwrap_or(400) as usize,
         wanted: args.find.unwrap_or(3) as usize,
         repeat,
-        sets: args.sets.clone(),
+        sets: args.overrides.sets_of_several("rank")?,
     };
     if let Some(directory) = &args.write {
         output::check_directory(directory)?;

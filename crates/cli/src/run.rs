@@ -20,10 +20,10 @@ use std::sync::Arc;
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "Examples:
   anabranch run wlan-lte
-  anabranch run lossy --set host.scheduler=late --events events.jsonl
+  anabranch run lossy --scheduler late --events events.jsonl
   anabranch run my.toml --repeat 10 --csv runs.csv
   anabranch run wlan-lte --report run.html
-  anabranch run path-failure --seed 7 --set host.scheduler=late --pcap captures")]
+  anabranch run path-failure --seed 7 --scheduler late --set host.mss=1200 --pcap captures")]
 pub struct RunArgs {
     /// A scenario file, the name of a shipped scenario (`anabranch list scenarios`), or of a drawn one,
     /// drawn/SEED/NUMBER (`anabranch rank`).
@@ -36,15 +36,16 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub events: Option<ResultFile>,
     /// Write what each host sends and receives to DIR/client.pcapng, DIR/server.pcapng and so on, for Wireshark and
-    /// tshark; with --repeat to DIR/seed-N/. (For a row of a comparison: --seed and --set host.scheduler=NAME.)
+    /// tshark; with --repeat to DIR/seed-N/. (For a row of a comparison: --seed and --scheduler.)
     #[arg(long, value_name = "DIR")]
     pub pcap: Option<PathBuf>,
 }
 
 /// Runs the scenario, once unless told otherwise.
 pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
-    let scenario = anabranch_study::load(catalogue, &args.scenario, &args.common.sets)?;
-    output::mention_study(&args.scenario, &args.common.sets);
+    let sets = args.common.overrides.sets();
+    let scenario = anabranch_study::load(catalogue, &args.scenario, &sets)?;
+    output::mention_study(&args.scenario, &sets);
     let (seed, repeat) = (args.common.seed.unwrap_or(scenario.seed), args.common.repeat.unwrap_or(1));
     // Before the run rather than after it.
     args.pcap.as_deref().map_or(Ok(()), output::check_directory)?;

@@ -1,6 +1,6 @@
 //! `anabranch study`: figures of papers, run again.
 
-use crate::args::What;
+use crate::args::{Overrides, What};
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
@@ -26,7 +26,7 @@ use std::sync::Arc;
   anabranch study late/fig10
   anabranch study --paper rbp --quick
   anabranch study --all --report papers.html
-  anabranch study late/fig10 --quick --set host.congestion=cubic
+  anabranch study late/fig10 --quick --congestion cubic
   anabranch study my-study.toml --out results --jobs 4
 
 Results lie in the directory of --out: runs.jsonl, the journal of all runs, and for each study NAME.json (figures and \
@@ -52,10 +52,9 @@ pub struct StudyArgs {
     /// Number of repetitions, in place of the study's own.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repeat: Option<u32>,
-    /// Override a scenario value in all runs, over what systems and axes set: a dotted key, `=`, and TOML
-    /// (`host.congestion=cubic`).
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub sets: Vec<String>,
+    /// Values that lie over those of the scenario in all runs, and over what systems and axes set.
+    #[command(flatten)]
+    pub overrides: Overrides,
     /// For each statement that fails, search for the fewest changes of assumptions under which it is reproduced.
     #[arg(long)]
     pub sensitivity: bool,
@@ -185,7 +184,7 @@ fn chosen(args: &StudyArgs) -> Result<Vec<Study>, Failure> {
     };
     let load = |name: &String| -> Result<Study, Failure> {
         let study = Study::load(name)?;
-        let study = study.overridden(&args.sets);
+        let study = study.overridden(&args.overrides.sets());
         let study = if args.quick { study.quick() } else { study };
         Ok(match args.repeat {
             Some(repetitions) => study.repeated(repetitions as usize),
@@ -303,7 +302,7 @@ fn command(args: &StudyArgs) -> String {
     if let Some(repeat) = args.repeat {
         command += &format!(" --repeat {repeat}");
     }
-    for set in &args.sets {
+    for set in &args.overrides.sets() {
         command += &format!(" --set {}", in_shell(set));
     }
     for (option, path) in [("--report", &args.report), ("--reproduction", &args.reproduction)] {

@@ -6,7 +6,7 @@ mod report;
 
 pub use json::TestbedRun;
 
-use crate::args::What;
+use crate::args::{Overrides, What};
 use crate::completion::Names;
 use crate::failure::{Failure, TESTBED_FAILED};
 use crate::output;
@@ -72,9 +72,9 @@ pub struct TestbedArgs {
     /// End the command after this long, such as 30s.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub duration: Option<Duration>,
-    /// Override a scenario value: a dotted key, `=`, and TOML (`path.lte.delay=40ms`).
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub sets: Vec<String>,
+    /// Values that lie over those of the scenario.
+    #[command(flatten)]
+    pub overrides: Overrides,
     /// Seed of the links' draws: losses, jitter, reordering.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -119,7 +119,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Makes the testbed, runs the commands in it, and says what the links did.
 pub fn testbed(catalogue: &Arc<Catalogue>, args: &TestbedArgs) -> Result<(), Failure> {
-    let scenario = anabranch_study::load(catalogue, &args.scenario, &args.sets)?;
+    let scenario = anabranch_study::load(catalogue, &args.scenario, &args.overrides.sets())?;
     // Before the run rather than after it.
     args.pcap.as_deref().map_or(Ok(()), output::check_directory)?;
     let outcome = supervise(|inside| {

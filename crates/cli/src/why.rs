@@ -3,6 +3,7 @@
 
 mod follow;
 
+use crate::args::{Overrides, PolicyOptions};
 use crate::captures;
 use crate::completion::Names;
 use crate::failure::Failure;
@@ -50,7 +51,7 @@ pub struct WhyArgs {
     pub scenario: Vec<String>,
     /// Follow live TCP and MPTCP connections of this host's kernel until they end, or Ctrl-C; without a process or an
     /// address, all. What belongs to which MPTCP connection is seen with CAP_NET_ADMIN only.
-    #[arg(long, conflicts_with_all = OF_RUNS, conflicts_with = "connection")]
+    #[arg(long, conflicts_with_all = OF_RUNS, conflicts_with_all = PolicyOptions::IDS, conflicts_with = "connection")]
     pub follow: bool,
     /// With --follow: answer this often.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
@@ -59,11 +60,11 @@ pub struct WhyArgs {
     #[arg(long, value_name = "TIME", value_parser = span, requires = "follow")]
     pub max_time: Option<Duration>,
     /// Of a capture: judge this connection; unless given, the one with most data.
-    #[arg(long, value_name = "N", conflicts_with_all = OF_RUNS)]
+    #[arg(long, value_name = "N", conflicts_with_all = OF_RUNS, conflicts_with_all = PolicyOptions::IDS)]
     pub connection: Option<usize>,
-    /// Override a scenario value: a dotted key, `=`, and TOML (`path.lte.delay=40ms`, `workload.0.size=1MiB`).
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub sets: Vec<String>,
+    /// Values that lie over those of the scenario.
+    #[command(flatten)]
+    pub overrides: Overrides,
     /// Seed of the first repetition; each further one takes the next.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -75,7 +76,7 @@ pub struct WhyArgs {
     pub schedulers: Option<String>,
     /// The congestion controls to try in place of the scenario's, with commas between.
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…", add = Names::joined(crate::args::What::Congestion))]
-    pub congestion: Option<String>,
+    pub congestions: Option<String>,
     /// Threads to run on, at most 4 per processor; one per processor unless given. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
@@ -93,7 +94,7 @@ pub struct WhyArgs {
 }
 
 /// Options that make sense for runs only.
-const OF_RUNS: [&str; 6] = ["sets", "seed", "repeat", "schedulers", "congestion", "jobs"];
+const OF_RUNS: [&str; 6] = ["sets", "seed", "repeat", "schedulers", "congestions", "jobs"];
 /// Repetitions of a run unless given.
 const REPETITIONS: u32 = 10;
 
@@ -142,9 +143,9 @@ const MAGIC: [[u8; 4]; 5] = [
 /// Judges a connection of captures.
 fn of_capture(files: &[String], args: &WhyArgs) -> Result<(), Failure> {
     let repeats = args.seed.is_some() || args.repeat.is_some() || args.jobs != 0;
-    if !args.sets.is_empty() || repeats || args.schedulers.is_some() || args.congestion.is_some() {
-        let text = "captures are judged as they are: --set, --seed, --repeat, --schedulers, --congestion and --jobs \
-                    are for scenarios";
+    if !args.overrides.sets().is_empty() || repeats || args.schedulers.is_some() || args.congestions.is_some() {
+        let text = "captures are judged as they are: --set, policies, --seed, --repeat, --schedulers, --congestions \
+                    and --jobs are for scenarios";
         return Err(Failure::Refused(miette::miette!("{text}")));
     }
     let paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
@@ -171,13 +172,14 @@ fn of_capture(files: &[String], args: &WhyArgs) -> Result<(), Failure> {
 
 /// Runs the scenario and its counterfactuals, and prints the answer.
 fn of_scenario(catalogue: &Arc<Catalogue>, name: &str, args: &WhyArgs) -> Result<(), Failure> {
-    let scenario = anabranch_study::load(catalogue, name, &args.sets)?;
-    output::mention_study(name, &args.sets);
+    let sets = args.overrides.sets();
+    let scenario = anabranch_study::load(catalogue, name, &sets)?;
+    output::mention_study(name, &sets);
     let mut others = Others::default();
     if let Some(named) = &args.schedulers {
         others.schedulers = split_policies(named);
     }
-    if let Some(named) = &args.congestion {
+    if let Some(named) = &args.congestions {
         others.congestion = split_policies(named);
     }
     let seed = args.seed.unwrap_or(scenario.seed);

@@ -1,7 +1,6 @@
 //! Options shared by the commands on the wire: the engine's settings and its TUN device.
 
-use crate::args::What;
-use crate::completion::Names;
+use crate::args::PolicyOptions;
 use crate::failure::Failure;
 use crate::setting_options::SettingOptions;
 use anabranch_engine::{Config, LocalAddress, Policies, Profile};
@@ -17,29 +16,9 @@ use std::net::IpAddr;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(next_help_heading = "Engine")]
 pub struct WireOptions {
-    /// Scheduler: chooses a subflow for each segment (`anabranch list schedulers`); the profile's unless given.
-    #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…]", add = Names::one(What::Schedulers))]
-    pub scheduler: Option<String>,
-    /// Congestion control: limits the bytes in flight (`anabranch list congestion`).
-    #[arg(long, value_name = "NAME[:…]", default_value = Policies::CONGESTION, add = Names::one(What::Congestion))]
-    pub congestion: String,
-    /// Window policy: shares out the peer's window (`anabranch list windows`).
-    #[arg(long, value_name = "NAME[:…]", default_value = Policies::RECEIVE_WINDOW, add = Names::one(What::Windows))]
-    pub window: String,
-    /// ACK-path policy: chooses the path of an ACK (`anabranch list ack-paths`).
-    #[arg(long, value_name = "NAME[:…]", default_value = Policies::ACK_PATH, add = Names::one(What::AckPaths))]
-    pub ack_path: String,
-    /// Reinjection policy: repeats bytes in flight elsewhere (`anabranch list reinjection`); the profile's unless
-    /// given.
-    #[arg(long, value_name = "NAME[:…]", add = Names::one(What::Reinjection))]
-    pub reinjection: Option<String>,
-    /// First-path policy: chooses the address on which a connection begins (`anabranch list first-paths`); the
-    /// profile's unless given.
-    #[arg(long, value_name = "NAME[:…]", add = Names::one(What::FirstPaths))]
-    pub first_path: Option<String>,
-    /// Stack that its TCP resembles (`anabranch list profiles`).
-    #[arg(long, value_name = "NAME", default_value = Profile::DEFAULT, add = Names::one(What::Profiles))]
-    pub profile: String,
+    /// Policies of the endpoint.
+    #[command(flatten)]
+    pub policies: PolicyOptions,
     /// The TUN device: one that is there, or the name for a new one; `%d` becomes a number.
     #[arg(long, value_name = "NAME", default_value = "anabranch%d", value_parser = interface_name)]
     pub tun: String,
@@ -65,22 +44,21 @@ const QUEUE: u32 = 10_000;
 impl WireOptions {
     /// The engine's settings with these addresses, and which policies they come to.
     pub fn config(&self, catalogue: &Catalogue, addresses: &[IpAddr]) -> Result<(Config, Chosen), Failure> {
-        let Some(profile) = Profile::named(&self.profile) else {
-            let near = nearest(&self.profile, Profile::NAMES.iter().copied());
-            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-            let near = Profile::renamed(&self.profile).map_or(near, |new| format!("it was renamed to `{new}`; "));
-            let help = format!("{near}accepted: {}", Profile::NAMES.join(", "));
-            return Err(Failure::Refused(miette::miette!(help = help, "there is no profile `{}`", self.profile)));
-        };
-        let scheduler = self.scheduler.as_deref().unwrap_or(profile.scheduler);
-        let (scheduler, scheduler_is) = named(&catalogue.schedulers, "--scheduler", scheduler)?;
-        let (congestion, congestion_is) = named(&catalogue.congestion, "--congestion", &self.congestion)?;
-        let (receive_window, window_is) = named(&catalogue.windows, "--window", &self.window)?;
-        let (ack_path, ack_path_is) = named_ack_path(&catalogue.ack_paths, "--ack-path", &self.ack_path)?;
-        let reinjection = self.reinjection.as_deref().unwrap_or(profile.reinjection);
-        let (reinjection, reinjection_is) = named(&catalogue.reinjections, "--reinjection", reinjection)?;
-        let first_path = self.first_path.as_deref().unwrap_or(profile.first_path);
-        let (first_path, first_path_is) = named(&catalogue.first_paths, "--first-path", first_path)?;
+        let given = &self.policies;
+        let profile = profile(given.profile.as_deref().unwrap_or(Profile::DEFAULT))?;
+        let or = |given: &Option<String>, default: &str| given.clone().unwrap_or_else(|| default.to_owned());
+        let scheduler = or(&given.scheduler, profile.scheduler);
+        let (scheduler, scheduler_is) = named(&catalogue.schedulers, "--scheduler", &scheduler)?;
+        let congestion = or(&given.congestion, Policies::CONGESTION);
+        let (congestion, congestion_is) = named(&catalogue.congestion, "--congestion", &congestion)?;
+        let window = or(&given.window, Policies::RECEIVE_WINDOW);
+        let (receive_window, window_is) = named(&catalogue.windows, "--window", &window)?;
+        let ack_path = or(&given.ack_path, Policies::ACK_PATH);
+        let (ack_path, ack_path_is) = named_ack_path(&catalogue.ack_paths, "--ack-path", &ack_path)?;
+        let reinjection = or(&given.reinjection, profile.reinjection);
+        let (reinjection, reinjection_is) = named(&catalogue.reinjections, "--reinjection", &reinjection)?;
+        let first_path = or(&given.first_path, profile.first_path);
+        let (first_path, first_path_is) = named(&catalogue.first_paths, "--first-path", &first_path)?;
         let chosen = Chosen {
             profile: profile.name.to_owned(),
             scheduler: scheduler_is,
@@ -174,6 +152,17 @@ impl WireOptions {
 /// Name of an interface, as the kernel and its tools take it.
 fn interface_name(text: &str) -> Result<String, String> {
     anabranch_host::check_interface(text).map(|()| text.to_owned())
+}
+
+/// Returns the profile of that name.
+fn profile(name: &str) -> Result<Profile, Failure> {
+    Profile::named(name).ok_or_else(|| {
+        let near = nearest(name, Profile::NAMES.iter().copied());
+        let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+        let near = Profile::renamed(name).map_or(near, |new| format!("it was renamed to `{new}`; "));
+        let help = format!("{near}accepted: {}", Profile::NAMES.join(", "));
+        Failure::Refused(miette::miette!(help = help, "there is no profile `{name}`"))
+    })
 }
 
 /// Another program has one of the addresses.

@@ -54,7 +54,7 @@ const PRINTED: [(&str, &[&str]); 29] = [
     ("why-capture", &["why", "plain/client.pcapng", "--json"]),
     ("twin", &["twin", "captures/client.pcapng", "captures/server.pcapng", "--json"]),
     ("twin", &["twin", "plain/server.pcapng", "--json"]),
-    ("why", &["why", "small.toml", "--repeat", "2", "--schedulers", "ecf", "--congestion", "cubic", "--json"]),
+    ("why", &["why", "small.toml", "--repeat", "2", "--schedulers", "ecf", "--congestions", "cubic", "--json"]),
     ("kernel-features", &["kernel", "list", "--json"]),
     ("kernel-status", &["kernel", "status", "--json"]),
     ("list", &["list", "schedulers", "--json"]),

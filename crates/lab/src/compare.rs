@@ -94,7 +94,7 @@ pub struct Summary {
 }
 
 /// Results of a scheduler; means over the repetitions.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Ranked {
     /// Rank, from 1 for the best.
     pub rank: usize,

@@ -12,10 +12,41 @@ use std::fmt::Write;
 /// The two tables and the words below them.
 pub fn comparison(header: &Header, summary: &Summary) -> String {
     let mut text = format!("{header}\n\n");
-    write!(text, "{}\n{}\n", ranking(header, summary), limits(summary))
-        .and_then(|()| write!(text, "{}{}\n{}", legend(summary), words(summary), policies(header)))
+    let (shown, groups) = merged(summary);
+    write!(text, "{}\n{}\n", ranking(header, &shown), limits(&shown))
+        .and_then(|()| write!(text, "{groups}{}{}\n{}", legend(summary), words(summary), policies(header)))
         .expect("writing to a String cannot fail");
     text
+}
+
+/// The summary with one row for schedulers of which no number differs, and a line that names those of each such row.
+fn merged(summary: &Summary) -> (Summary, String) {
+    let is_same = |a: &Ranked, b: &Ranked| {
+        // Rank, name and differences to others follow from what is compared here.
+        let numbers =
+            |it: &Ranked| Ranked { rank: 0, scheduler: String::new(), to_reference: None, to_best: None, ..it.clone() };
+        numbers(a) == numbers(b)
+    };
+    let mut groups: Vec<Vec<&Ranked>> = Vec::new();
+    for ranked in &summary.ranking {
+        match groups.iter_mut().find(|group| is_same(group[0], ranked)) {
+            Some(group) => group.push(ranked),
+            None => groups.push(vec![ranked]),
+        }
+    }
+    let (mut ranking, mut text) = (Vec::new(), String::new());
+    for group in groups {
+        let mut row = group[0].clone();
+        if group.len() > 1 {
+            let names: Vec<&str> = group.iter().map(|ranked| ranked.scheduler.as_str()).collect();
+            text += &hang("", &format!("{} the same: {}.", group.len(), names.join(", ")), WIDTH);
+            row.scheduler = format!("{} and {} more", row.scheduler, group.len() - 1);
+            row.to_reference = group.iter().find_map(|ranked| ranked.to_reference.clone());
+        }
+        ranking.push(row);
+    }
+    text += if text.is_empty() { "" } else { "\n" };
+    (Summary { ranking, ..summary.clone() }, text)
 }
 
 /// Seconds, or megabits per second.

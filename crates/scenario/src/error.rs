@@ -139,9 +139,19 @@ fn reword(message: &str) -> (String, Option<String>) {
         message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
     {
         let expected = match expected {
+            "a string" if held == "sequence" => "one text in quotes, such as \"x\", without brackets",
             "a boolean" => "true or false",
             "a sequence" => "a list such as [ … ]",
             "a map" => "a table such as { … }",
+            "a string" => "a text in quotes",
+            "usize" | "u64" | "u32" | "u16" | "u8" => "a whole number from 0",
+            "isize" | "i64" | "i32" | "i16" | "i8" => "a whole number",
+            "f64" | "f32" => "a number",
+            other => other,
+        };
+        let held = match held {
+            "sequence" => "list",
+            "map" => "table",
             other => other,
         };
         let article = if held.starts_with(['a', 'e', 'i', 'o']) { "an" } else { "a" };

@@ -4,12 +4,13 @@
 
 use crate::ScenarioError;
 use crate::error::{Problem, Sources};
+use anabranch_units::suggest;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 /// Texts that make up a scenario's TOML.
 pub(crate) struct Tree {
@@ -21,6 +22,7 @@ pub(crate) struct Tree {
 struct Text {
     toml: String,
     within: Option<&'static str>,
+    is_set: bool,
 }
 
 /// A file below the overrides.
@@ -60,19 +62,20 @@ impl Tree {
         let mut tree = Tree { texts: Vec::new(), sources: Sources::default() };
         for Layer { name, text, within } in layers {
             let start = tree.sources.push_file(name, text);
-            tree.texts.push(Text { toml: " ".repeat(start) + text, within: *within });
+            tree.texts.push(Text { toml: " ".repeat(start) + text, within: *within, is_set: false });
         }
         tree.merged().map_err(|problem| tree.sources.error(problem))?;
         Ok(tree)
     }
 
-    /// Sets `KEY=VALUE`. The key is dotted, with a number for an entry of an array; missing keys are added. The value
-    /// is TOML, or else taken as a text, such as `20ms`.
+    /// Sets `KEY=VALUE`. The key is dotted, with a number for an entry of an array; missing keys are added, but a path
+    /// or link only with all its keys, as an inline table: a dotted key that names none is a slip. The value is TOML,
+    /// or else taken as a text, such as `20ms`.
     pub(crate) fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
         let quoted = quoted(assignment).filter(|_| DeTable::parse(assignment).is_err());
         let text = quoted.as_deref().unwrap_or(assignment);
         let start = self.sources.push("--set", text);
-        self.texts.push(Text { toml: " ".repeat(start) + text, within: None });
+        self.texts.push(Text { toml: " ".repeat(start) + text, within: None, is_set: true });
         self.merged().map(drop).map_err(|problem| self.sources.error(problem))
     }
 
@@ -117,7 +120,7 @@ impl Tree {
             let table = text.table()?;
             match number {
                 0 => root = table,
-                _ => lay_over(root.get_mut(), table.into_inner(), &mut Vec::new())?,
+                _ => lay_over(root.get_mut(), table.into_inner(), &mut Vec::new(), text.is_set)?,
             }
         }
         Ok(root)
@@ -148,7 +151,12 @@ fn quoted(assignment: &str) -> Option<String> {
     plain.then(|| format!("{}=\"{}\"", key.trim(), value.trim()))
 }
 
-fn lay_over<'i>(base: &mut DeTable<'i>, over: DeTable<'i>, path: &mut Vec<String>) -> Result<(), Problem> {
+fn lay_over<'i>(
+    base: &mut DeTable<'i>,
+    over: DeTable<'i>,
+    path: &mut Vec<String>,
+    is_set: bool,
+) -> Result<(), Problem> {
     for (key, value) in over {
         let name = key.get_ref().to_string();
         if path.len() == 2 && (path[0] == "path" || path[0] == "link") {
@@ -156,8 +164,11 @@ fn lay_over<'i>(base: &mut DeTable<'i>, over: DeTable<'i>, path: &mut Vec<String
         }
         path.push(name);
         match base.get_mut(&key) {
-            Some(place) => replace(place, key.span(), value, path)?,
+            Some(place) => replace(place, key.span(), value, path, is_set)?,
             None => {
+                if is_set && is_dotted(&key.span(), &value).is_none() {
+                    check_added(base, &key, &value, path)?;
+                }
                 base.insert(key, value);
             }
         }
@@ -166,15 +177,56 @@ fn lay_over<'i>(base: &mut DeTable<'i>, over: DeTable<'i>, path: &mut Vec<String
     Ok(())
 }
 
+/// Refuses the table that the dots of an override would add, where that is a slip: a path or link of another name, or
+/// an entry of an array that is not there.
+fn check_added(
+    base: &DeTable<'_>,
+    key: &Spanned<DeString<'_>>,
+    value: &Spanned<DeValue<'_>>,
+    path: &[String],
+) -> Result<(), Problem> {
+    let [.., name] = path else { return Ok(()) };
+    // Neither has the file any: it is the name in the table that is added.
+    if let ([table], Some(added)) = (path, value.get_ref().as_table())
+        && LISTED.contains(&table.as_str())
+    {
+        let dotted =
+            |(key, value): &(&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| is_dotted(&key.span(), value).is_none();
+        let inner = added.iter().find(dotted);
+        return inner.map_or(Ok(()), |(key, value)| {
+            check_added(&DeTable::new(), key, value, &[table.clone(), key.get_ref().to_string()])
+        });
+    }
+    if let [table, _] = path
+        && LISTED.contains(&table.as_str())
+    {
+        let names: Vec<&str> = in_order(base, table).into_iter().map(|(name, _)| name).collect();
+        let example = if table == "path" { "rate = \"25mbit\", delay = \"10ms\"" } else { "rate = \"25mbit\"" };
+        let help =
+            format!("{}; a new one takes its keys at once: {table}.{name}={{ {example} }}", suggest(name, names));
+        return Err(Problem::at(&key.span(), format!("there is no {table} `{name}`"), help));
+    }
+    let first = value.get_ref().as_table().and_then(|table| table.keys().next());
+    match first.filter(|first| first.get_ref().parse::<usize>().is_ok()) {
+        None => Ok(()),
+        Some(first) => {
+            let problem = format!("`{}` has no entry `{}`", path.join("."), first.get_ref());
+            let help = format!("there is none; accepted: {name}=[{{ … }}], with the keys of each entry");
+            Err(Problem::at(&first.span(), problem, help))
+        }
+    }
+}
+
 fn replace<'i>(
     place: &mut Spanned<DeValue<'i>>,
     key: Range<usize>,
     value: Spanned<DeValue<'i>>,
     path: &mut Vec<String>,
+    is_set: bool,
 ) -> Result<(), Problem> {
     let dotted = is_dotted(&key, &value);
     match (place.get_mut(), value.into_inner()) {
-        (DeValue::Table(below), DeValue::Table(table)) if dotted.is_none() => lay_over(below, table, path),
+        (DeValue::Table(below), DeValue::Table(table)) if dotted.is_none() => lay_over(below, table, path, is_set),
         (DeValue::Array(items), DeValue::Table(table)) if dotted.is_none() => {
             let count = items.len();
             for (index, value) in table {
@@ -188,7 +240,7 @@ fn replace<'i>(
                     return Err(Problem::at(&index.span(), problem, held));
                 };
                 path.push(index.get_ref().to_string());
-                replace(item, index.span(), value, path)?;
+                replace(item, index.span(), value, path, is_set)?;
                 path.pop();
             }
             Ok(())
@@ -354,6 +406,29 @@ mod tests {
         assert_eq!((error.to_string().as_str(), error.quoted()), ("`workload` has no entry `3`", Some("3")));
         let error = after(&["path.wlan.rate"]).unwrap_err();
         assert!(error.quoted().is_some(), "{error}");
+    }
+
+    #[test]
+    fn an_override_makes_no_path_by_a_slip() {
+        let refused = |set: &str| {
+            let error = after(&[set]).unwrap_err();
+            let help = error.help().unwrap_or_default().to_owned();
+            (error.to_string(), error.quoted().unwrap_or_default().to_owned(), help)
+        };
+        let (said, at, help) = refused("path.wlna.delay=40ms");
+        assert_eq!((said.as_str(), at.as_str()), ("there is no path `wlna`", "wlna"));
+        assert!(help.starts_with("did you mean `wlan`? accepted: wlan; a new one takes its keys at once: "), "{help}");
+        let (said, at, help) = refused("link.x.rate=1mbit");
+        assert_eq!((said.as_str(), at.as_str()), ("there is no link `x`", "x"));
+        assert!(help.contains("a new one takes its keys at once: link.x={ "), "{help}");
+        let (said, at, _) = refused("change.0.at=1s");
+        assert_eq!((said.as_str(), at.as_str()), ("`change` has no entry `0`", "0"));
+        let (said, ..) = refused("path.wlan.middlebox.2.kind=nat");
+        assert_eq!(said, "`path.wlan.middlebox` has no entry `2`");
+        assert!(after(&["link.x={rate=\"1mbit\"}"]).is_ok());
+        let added = after(&["path.b={rate=\"1mbit\"}", "path.b.delay=5ms"]).unwrap();
+        assert!(added.contains(r#""b":{"delay":"5ms","rate":"1mbit",}"#), "{added}");
+        assert!(after(&["path.wlan.vary.every=1s", "host.receive-buffer.start=1MiB"]).is_ok());
     }
 
     #[test]

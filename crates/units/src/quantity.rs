@@ -1,8 +1,8 @@
 //! Quantities as written in scenarios: a decimal number and its unit in one word, `"10ms"`, `"25mbit"`, `"64KiB"`,
 //! `"0.5%"`, `"100p"`, `"1bdp"`.
 //!
-//! A number without a unit is an error, and so is an ambiguous unit (`mbps` is megabytes to `tc`, `KB` is 1000 or 1024
-//! bytes). Arithmetic is exact; fractions of a nanosecond, bit per second or byte are rounded.
+//! A number without a unit is an error, and so is an ambiguous unit (`mbps` is megabytes to `tc`). `KB` is 1000 bytes,
+//! as `MB` is 1000 of it. Arithmetic is exact; fractions of a nanosecond, bit per second or byte are rounded.
 
 use crate::{Bytes, Duration, Rate};
 
@@ -41,18 +41,19 @@ pub fn rate(text: &str) -> Result<Rate, Refusal> {
     measure(text, &units, "bits per second (bit, kbit, mbit, gbit), such as \"25mbit\"", &likely).map(Rate::from_bps)
 }
 
-/// Parses an amount of data: `B`, decimal `kB`, `MB`, `GB`, binary `KiB`, `MiB`, `GiB`.
+/// Parses an amount of data: `B`, decimal `kB` (or `KB`), `MB`, `GB`, binary `KiB`, `MiB`, `GiB`.
 pub fn size(text: &str) -> Result<Bytes, Refusal> {
     let units = [
         ("B", 1),
         ("kB", 1_000),
+        ("KB", 1_000),
         ("MB", 1_000_000),
         ("GB", 1_000_000_000),
         ("KiB", 1 << 10),
         ("MiB", 1 << 20),
         ("GiB", 1 << 30),
     ];
-    let likely = [("KB", "KiB"), ("K", "KiB"), ("M", "MiB"), ("k", "kB")];
+    let likely = [("kb", "kB"), ("K", "KiB"), ("M", "MiB"), ("k", "kB"), ("G", "GiB")];
     measure(text, &units, "bytes (B, kB, MB, GB of 1000, KiB, MiB, GiB of 1024), such as \"64KiB\"", &likely)
         .map(Bytes::new)
 }
@@ -81,7 +82,10 @@ pub fn queue(text: &str) -> Result<Queue, Refusal> {
             _ => Err(refuse(format!("`{text}` is no whole number of packets below 2^32"), ACCEPTED)),
         },
         "bdp" => Ok(Queue::Bdp(number.as_f64())),
-        _ => size(text).map(Queue::Bytes).map_err(|_| bad_unit(text, unit, ACCEPTED, None)),
+        _ => size(text).map(Queue::Bytes).map_err(|refusal| match refusal.accepted.split_once("? ") {
+            Some((near, _)) => Refusal { accepted: format!("{near}? accepted: {ACCEPTED}"), ..refusal },
+            None => bad_unit(text, unit, ACCEPTED, None),
+        }),
     }
 }
 
@@ -191,6 +195,7 @@ mod tests {
         for (text, bytes) in [
             ("1500B", 1500),
             ("64kB", 64_000),
+            ("64KB", 64_000),
             ("4MB", 4_000_000),
             ("1GB", 1_000_000_000),
             ("64KiB", 65_536),
@@ -204,6 +209,7 @@ mod tests {
         }
         assert_eq!(queue("100p"), Ok(Queue::Packets(100)));
         assert_eq!(queue("64KiB"), Ok(Queue::Bytes(Bytes::new(65_536))));
+        assert_eq!([queue("40KB"), queue("40kB")], [(); 2].map(|()| Ok(Queue::Bytes(Bytes::new(40_000)))));
         assert_eq!(queue("1.5bdp"), Ok(Queue::Bdp(1.5)));
     }
 
@@ -217,13 +223,13 @@ mod tests {
         for text in ["25", "25Mbps", "25MBIT"] {
             hear(rate(text).expect_err(text));
         }
-        for text in ["64", "64KB", "1e6B"] {
+        for text in ["64", "64K", "64kb", "1e6B"] {
             hear(size(text).expect_err(text));
         }
         for text in ["0.01", "101%"] {
             hear(share(text).expect_err(text));
         }
-        for text in ["100", "1.5p", "3pkt"] {
+        for text in ["100", "1.5p", "3pkt", "40kib"] {
             hear(queue(text).expect_err(text));
         }
         insta::assert_snapshot!(said);

@@ -341,7 +341,8 @@ pub struct RunTable {
     pub seed: Option<u64>,
     /// Repetitions of a comparison, each with the next seed; 20 unless given.
     pub repeat: Option<At<usize>>,
-    /// Time at which a run ends even if transfers have not completed; 60s unless given.
+    /// Time at which a run ends even if transfers have not completed; a minute after the last beginning or end that its
+    /// workloads state unless given.
     pub stop: Option<Of<Duration>>,
     /// Each repetition begins at a time in this span drawn from its seed, workloads and changes alike, so that
     /// repetitions meet different parts of a recorded trace; 0s unless given.

@@ -79,7 +79,7 @@ impl Quantity for Rate {
 impl Quantity for Bytes {
     const NAME: &'static str = "Size";
     const ABOUT: &'static str = "An amount of data (B, kB, MB, GB; KiB, MiB, GiB): \"64KiB\".";
-    const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)? *(B|kB|MB|GB|KiB|MiB|GiB)$";
+    const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)? *(B|kB|KB|MB|GB|KiB|MiB|GiB)$";
     fn parse(text: &str) -> Result<Self, Refusal> {
         quantity::size(text)
     }
@@ -98,7 +98,7 @@ impl Quantity for Queue {
     const NAME: &'static str = "Queue";
     const ABOUT: &'static str =
         "What a drop-tail queue holds: packets \"100p\", bytes \"64KiB\" or bandwidth-delay products \"1bdp\".";
-    const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)? *(p|bdp|B|kB|MB|GB|KiB|MiB|GiB)$";
+    const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)? *(p|bdp|B|kB|KB|MB|GB|KiB|MiB|GiB)$";
     fn parse(text: &str) -> Result<Self, Refusal> {
         quantity::queue(text)
     }

@@ -62,8 +62,9 @@ pub(crate) struct Resolved {
 
 /// Default repetitions of a comparison: with 20, an interval is half a standard deviation wide to either side.
 const REPEAT: usize = 20;
-/// Default time at which a run stops: after a minute of virtual time a transfer has stalled.
-const STOP: Duration = Duration::from_secs(60);
+/// Time from the last beginning or end that the workloads state to the time at which a run stops, unless given: after a
+/// minute of virtual time a transfer has stalled.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Maximum repetitions; more are a mistake, and would fill the memory with results.
 const MAX_REPEAT: usize = 100_000;
 
@@ -74,7 +75,7 @@ pub(crate) fn resolve(
     traces: &mut Traces<'_>,
     texts: &mut Texts<'_>,
 ) -> Result<Resolved, Problem> {
-    // Order matters below: hosts and workloads name paths, workloads end at `stop`, and the hosts of all workloads
+    // Order matters below: hosts and workloads name paths, changes come before `stop`, and the hosts of all workloads
     // count towards the limit of `clients`.
     let read = |table| HostSettings::read(settings, table);
     let hosts = [read(&file.host)?, read(&file.client)?, read(&file.server)?];
@@ -90,8 +91,8 @@ pub(crate) fn resolve(
 
     let mut spec = Spec::new(paths, client, server);
     spec.network.shared = shared;
-    spec.stop = file.run.stop.as_ref().map_or(STOP, |stop| stop.value.0);
-    spec.workloads = workloads::workloads(catalogue, file, &names, spec.stop, texts)?;
+    spec.workloads = workloads::workloads(catalogue, file, &names, texts)?;
+    spec.stop = stop(file, &mut spec.workloads)?;
     spec.network.changes = changes::changes(file, &names, spec.stop, traces)?;
     let switched;
     (spec.switches, switched) = switches::switches(catalogue, file, &names)?;
@@ -148,6 +149,28 @@ pub(crate) fn resolve(
     let watch = watch::watch(&file.run, spec.stop)?;
     let competing = workloads::competing(file);
     Ok(Resolved { hosts, spec, seed, repeat, measure, spread, policies, sender, competing, switched, varies, watch })
+}
+
+/// Returns the time at which a run stops, which workloads without an end of their own get as well.
+fn stop(file: &File, workloads: &mut [Workload]) -> Result<Duration, Problem> {
+    let needed = workloads.iter().filter_map(workloads::stated_end).max().unwrap_or(Duration::ZERO);
+    let stop = match &file.run.stop {
+        None => needed + PATIENCE,
+        Some(at) if at.value.0 < needed => {
+            let stop = at.value.0;
+            let problem = format!("the run stops at {stop}, and its workloads by themselves take until {needed}");
+            let help =
+                format!("accepted: {needed} or more, or workloads that take less; without `stop`, {PATIENCE} more");
+            return Err(Problem::at(&at.span, problem, help));
+        }
+        Some(at) => at.value.0,
+    };
+    for workload in workloads {
+        if let Workload::Udp { stop: end, .. } = workload {
+            *end = (*end).min(stop);
+        }
+    }
+    Ok(stop)
 }
 
 /// Sets another scheduler on both hosts and returns it with its parameters.

@@ -26,10 +26,9 @@ pub(super) fn workloads(
     catalogue: &Catalogue,
     file: &File,
     paths: &[String],
-    stop: Duration,
     texts: &mut Texts<'_>,
 ) -> Result<Vec<Workload>, Problem> {
-    let all = file.workload.iter().map(|at| workload(catalogue, at, paths, stop, texts));
+    let all = file.workload.iter().map(|at| workload(catalogue, at, paths, texts));
     let all: Vec<Workload> = all.collect::<Result<_, _>>()?;
     let under_test = |w: &Workload| !matches!(w, Workload::Udp { .. } | Workload::Tcp { .. });
     if !all.iter().any(under_test) {
@@ -52,7 +51,6 @@ fn workload(
     catalogue: &Catalogue,
     at: &At<WorkloadTable>,
     paths: &[String],
-    stop: Duration,
     texts: &mut Texts<'_>,
 ) -> Result<Workload, Problem> {
     let table = &at.value;
@@ -85,7 +83,8 @@ fn workload(
                 }
                 packet => packet.as_ref().map_or(Bytes::new(1500), |at| at.value.0),
             };
-            let end = table.stop.as_ref().map_or(stop, |at| at.value.0);
+            // Without an end of its own, that of the run, which follows from all workloads.
+            let end = table.stop.as_ref().map_or(Duration::MAX, |at| at.value.0);
             let (on, off) = (time(&table.on), time(&table.off));
             // One of the pair alone says nothing: a key that would be ignored is refused.
             if table.on.is_none() || table.off.is_none() {
@@ -119,6 +118,33 @@ fn workload(
             let (congestion, _) = build(&catalogue.congestion, &congestion(table), span)?;
             Workload::Tcp { path, direction, start, extent, congestion }
         }
+    })
+}
+
+/// Returns the time that a workload under test takes at least, by its own words: its last beginning, or its end if it
+/// has one. Traffic beside the hosts under test ends with the run.
+pub(super) fn stated_end(workload: &Workload) -> Option<Duration> {
+    let after = |start: Duration, count: usize, interval: Duration| {
+        let gaps = u64::try_from(count.saturating_sub(1)).unwrap_or(u64::MAX);
+        start + Duration::from_nanos(interval.as_nanos().saturating_mul(gaps))
+    };
+    Some(match workload {
+        Workload::Bulk { start, duration, .. } => *start + *duration,
+        Workload::Files { start, sizes, order, .. } => match order {
+            FileOrder::InTurn(pause) | FileOrder::OneConnection { pause, .. } => after(*start, sizes.len(), *pause),
+            FileOrder::AtOnce(arrivals) | FileOrder::Established { arrivals, .. } => match arrivals.spacing {
+                Spacing::Even => after(*start, sizes.len(), arrivals.interval),
+                // The gaps are drawn: their sum may be less.
+                Spacing::Uniform | Spacing::Exponential => *start,
+            },
+        },
+        // The first comes an interval after `start`.
+        Workload::Bursts { start, count, interval, .. } => after(*start + *interval, *count, *interval),
+        Workload::Interactive { start, page } => {
+            page.activities.iter().map(|activity| *start + activity.begin).max()?
+        }
+        Workload::Exchange { start, .. } | Workload::Web { start, .. } => *start,
+        Workload::Udp { .. } | Workload::Tcp { .. } => return None,
     })
 }
 

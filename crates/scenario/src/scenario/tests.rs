@@ -337,7 +337,7 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         path("rate = \"-10mbit\"\ndelay = \"10ms\""),
         path("rate = \"5mbit\"\ndelay = \"10ms\"\nloss = \"100%\""),
         more("[[change]]\nat = \"1s\"\npath = \"wlan\"\nrate = \"0mbit\""),
-        more("[[change]]\nat = \"60s\"\npath = \"wlan\"\nrate = \"1mbit\""),
+        more("[[change]]\nat = \"65s\"\npath = \"wlan\"\nrate = \"1mbit\""),
         more("[host]\nscheduler = \"ecf:bta=0.3\""),
         // Pages and sessions.
         only("kind = \"web\""),
@@ -355,6 +355,10 @@ fn what_is_wrong_is_shown_with_what_would_be_accepted() {
         only("kind = \"web\"\npage = \"google\"\nsize = \"1MB\""),
         only("kind = \"interactive\"\npage = \"google\""),
         only("kind = \"interactive\"\ntrace = \"broken.down\""),
+        more("[run]\nstop = \"4s\""),
+        only("kind = \"files\"\nsize = \"1B\"\ncount = 3\nthink = \"40s\"\n[run]\nstop = \"79s\""),
+        only("kind = \"bursts\"\nsize = \"1B\"\ncount = 3\ninterval = \"20s\"\n[run]\nstop = \"59s\""),
+        more("[path.b]\nrate = \"1mbit\"\ndelay = \"1ms\"\nvia = [\"x\"]"),
         only("kind = \"interactive\"\ntrace = \"lte.down\"\nduration = \"60s\""),
         only("kind = \"interactive\"\nduration = \"1s\""),
         more("[[change]]\nat = \"1s\"\npath = \"wlan\""),
@@ -465,11 +469,30 @@ fn spread_moves_everything_but_links_and_traces() {
         let Workload::Bulk { start, .. } = spec.workloads[0] else { panic!("the workload is bulk") };
         assert_eq!(
             (spec.network.changes[0].at - start, spec.stop - start),
-            (Duration::from_secs(1), Duration::from_secs(60))
+            (Duration::from_secs(1), Duration::from_secs(65))
         );
         start
     };
     assert!(begin(1) != begin(2) && begin(1) == begin(1) && begin(3) < Duration::from_secs(10));
+}
+
+#[test]
+fn a_run_stops_a_minute_after_what_its_workloads_state() {
+    for (workload, seconds) in [
+        ("kind = \"bulk\"\nduration = \"1000s\"\nstart = \"5s\"", 1065),
+        ("kind = \"files\"\nsize = \"1GB\"", 60),
+        ("kind = \"files\"\nsize = \"1B\"\ncount = 11\nthink = \"30s\"", 360),
+        ("kind = \"files\"\nsize = \"1B\"\ncount = 3\nconcurrent = true\ninterval = \"100s\"", 260),
+        ("kind = \"bursts\"\nsize = \"1B\"\ncount = 4\ninterval = \"50s\"", 260),
+        ("kind = \"bulk\"\nduration = \"9s\"\n[[workload]]\nkind = \"tcp\"\npath = \"wlan\"\nduration = \"500s\"", 69),
+        ("kind = \"bulk\"\nduration = \"9s\"\n[run]\nstop = \"9s\"", 9),
+    ] {
+        let scenario = read(&format!("{PATHS}[[workload]]\n{workload}\n")).unwrap();
+        assert_eq!(scenario.stop(), Duration::from_secs(seconds), "{workload}");
+    }
+    let udp = format!("{PATHS}{BULK}[[workload]]\nkind = \"udp\"\npath = \"wlan\"\nrate = \"1mbit\"\n");
+    let spec = read(&udp).unwrap().spec(1);
+    assert!(spec.workloads.iter().any(|it| matches!(it, Workload::Udp { stop, .. } if *stop == spec.stop)));
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn a_wrong_value_is_pointed_at() {
         ("min-rto = \"1 hour\"", "`hour` is not a unit accepted here", "a time with its unit", "\"1 hour\""),
         ("rejoin = true", "`true` is not a time", "a time such as \"40ms\", or false", "true"),
         ("rto = \"linus\"", "unknown value `linus`", "linux, rfc6298, mptcp-ns3", "\"linus\""),
-        ("rto = 3", "this is an integer `3`", "a string", "3"),
+        ("rto = 3", "this is an integer `3`", "a text in quotes", "3"),
         ("deny-join = true", "unknown key `deny-join`", "profile, ", "deny-join"),
     ] {
         let error = with_dummy(&format!("[host]\n{line}"), &[]).err().unwrap();
