@@ -24,9 +24,9 @@ class Numbers:
     """Page load time [s]."""
     object_download_s: float | None
     """Mean object download time [s]."""
-    goodput_bps: float
+    goodput_bps: float | None
     """Goodput of all transfers together [bit/s]."""
-    mean_goodput_bps: float
+    mean_goodput_bps: float | None
     """Mean goodput of the transfers [bit/s]."""
     ofo_count: int
     """Segments that arrived out of order [segments]."""

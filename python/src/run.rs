@@ -73,7 +73,7 @@ impl Run {
 
     /// Text that `anabranch run` prints.
     fn text(&self) -> String {
-        anabranch_report::runs(&self.header, self.scenario.measure, std::slice::from_ref(&self.run))
+        anabranch_report::in_full(&self.header, &self.run)
     }
 
     /// The command that repeats it.

@@ -17,6 +17,8 @@ OPTIONAL = {
     "completion_sd_s",
     "page_load_s",
     "object_download_s",
+    "goodput_bps",
+    "mean_goodput_bps",
     "buffer_mean_segments",
     "buffer_sd_segments",
     "suspension_s",

@@ -11,7 +11,7 @@ use anabranch_units::{harmless, in_one_line};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, IsTerminal, Seek, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// Prints to standard output, without what a terminal would obey.
@@ -26,6 +26,33 @@ fn write_out(text: &str) -> Result<(), Failure> {
         Err(error) => Err(Failure::writing("to standard output", error)),
         Ok(()) => Ok(()),
     }
+}
+
+/// Prints a text, the content of a scratch file, and another text.
+pub fn print_around(begin: &str, mut middle: File, end: &str) -> Result<(), Failure> {
+    write_out(&harmless(begin))?;
+    middle.rewind().map_err(scratch_failed)?;
+    let mut lines = BufReader::new(middle);
+    let mut line = String::new();
+    while lines.read_line(&mut line).map_err(scratch_failed)? > 0 {
+        write_out(&harmless(&line))?;
+        line.clear();
+    }
+    write_out(&harmless(end))
+}
+
+/// A file without a name, for what grows with the number of runs.
+pub fn scratch() -> Result<File, Failure> {
+    tempfile::tempfile().map_err(scratch_failed)
+}
+
+/// Writes to a scratch file.
+pub fn write_scratch(file: &mut File, bytes: &[u8]) -> Result<(), Failure> {
+    file.write_all(bytes).map_err(scratch_failed)
+}
+
+fn scratch_failed(error: io::Error) -> Failure {
+    Failure::writing_to(&std::env::temp_dir(), &error)
 }
 
 /// Width of a line in characters: that of the terminal, at least 60 and at most 120, or 110 into a pipe or file.

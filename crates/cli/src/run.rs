@@ -9,10 +9,12 @@ use anabranch_lab::format::PACKET_EVENTS;
 use anabranch_lab::{Keep, PacketEvent, Run, RunHead};
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
-use anabranch_report::{Header, Sheet, run_rows};
+use anabranch_report::{Frame, Header, Repeated, Sheet, run_rows};
+use anabranch_scenario::file::MeasureName;
 use clap::Args as ClapArgs;
 use serde_json::json;
 use std::fmt::Write;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -59,28 +61,90 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
     let jobs = output::threads(args.common.jobs, repeat as usize);
     let bar = output::progress(repeat as usize);
     let seeds: Vec<u64> = (0..u64::from(repeat)).map(|n| seed.wrapping_add(n)).collect();
-    let runs = anabranch_lab::run_seeds(&scenario, &seeds, &keep, jobs, &|| bar.inc(1));
+    let mut results = Results::new(args, &header, scenario.measure)?;
+    let ended =
+        anabranch_lab::in_batches(&scenario, &seeds, &keep, jobs, &|| bar.inc(1), &mut |runs| results.add(runs));
     bar.finish_and_clear();
-    let runs = runs?;
+    ended?;
 
-    let rows = run_rows(&header, &runs);
-    if let Some(path) = &args.common.csv {
-        let csv = Sheet::of_runs(&header, &rows).csv();
-        output::write(path, &csv.map_err(|error| Failure::writing("CSV", error))?)?;
+    let Results { csv, events, rows, frame, repeated, runs, .. } = results;
+    if let (Some(path), Some(csv)) = (&args.common.csv, csv) {
+        output::write_from(path, csv)?;
     }
     if let Some(path) = &args.common.report {
         let page = Page::of_runs(&scenario, &header, &runs, &output::command_line());
         output::write(path, html::page(&page).as_bytes())?;
     }
-    if let Some(path) = &args.events {
-        output::write(path, events(&runs).as_bytes())?;
+    if let (Some(path), Some(events)) = (&args.events, events) {
+        output::write_from(path, events)?;
     }
-    if args.common.json {
-        let json =
-            anabranch_report::json(&header, None, &rows, None).map_err(|error| Failure::writing("JSON", error))?;
-        return output::print(&format!("{json}\n"));
+    match (rows, runs.as_slice()) {
+        (Some(rows), _) => output::print_around(&frame.begin, rows, &format!("{}\n", frame.end)),
+        (None, [one]) if repeat == 1 => output::print(&anabranch_report::in_full(&header, one)),
+        (None, _) => output::print(&repeated.text(&header)),
     }
-    output::print(&anabranch_report::runs(&header, scenario.measure, &runs))
+}
+
+/// Results of runs as far as they are there. What grows with the number of runs lies in files, but for the lines of the
+/// table and, for a page, the runs themselves.
+struct Results<'a> {
+    header: &'a Header,
+    csv: Option<File>,
+    events: Option<File>,
+    /// Rows of the JSON.
+    rows: Option<File>,
+    frame: Frame,
+    repeated: Repeated,
+    runs: Vec<Run>,
+    /// Runs so far.
+    count: usize,
+    keeps_runs: bool,
+}
+
+impl<'a> Results<'a> {
+    fn new(args: &RunArgs, header: &'a Header, measure: MeasureName) -> Result<Self, Failure> {
+        let file = |wanted: bool| wanted.then(output::scratch).transpose();
+        Ok(Results {
+            header,
+            csv: file(args.common.csv.is_some())?,
+            events: file(args.events.is_some())?,
+            rows: file(args.common.json)?,
+            frame: Frame::of_runs(header).map_err(|error| Failure::writing("JSON", error))?,
+            repeated: Repeated::new(header, measure),
+            runs: Vec::new(),
+            count: 0,
+            keeps_runs: args.common.report.is_some() || header.repeat == 1,
+        })
+    }
+
+    /// Takes the next runs.
+    fn add(&mut self, mut runs: Vec<Run>) -> Result<(), Failure> {
+        let rows = run_rows(self.header, &runs);
+        if let Some(csv) = &mut self.csv {
+            let sheet = Sheet::of_runs(self.header, &rows);
+            let text = if self.count == 0 { sheet.csv() } else { sheet.csv_rows() };
+            let text = text.map_err(|error| Failure::writing("CSV", error))?;
+            output::write_scratch(csv, &text)?;
+        }
+        if let Some(events) = &mut self.events {
+            output::write_scratch(events, self::events(&runs).as_bytes())?;
+        }
+        for row in &rows {
+            match &mut self.rows {
+                Some(file) => {
+                    let text = Frame::row(self.header, row).map_err(|error| Failure::writing("JSON", error))?;
+                    let between = if self.count == 0 { "" } else { Frame::BETWEEN };
+                    output::write_scratch(file, format!("{between}{text}").as_bytes())?;
+                }
+                None => self.repeated.add(row.measured),
+            }
+            self.count += 1;
+        }
+        if self.keeps_runs {
+            self.runs.append(&mut runs);
+        }
+        Ok(())
+    }
 }
 
 /// One line per packet event; a line with format and seed before each repetition.

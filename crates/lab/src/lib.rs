@@ -34,7 +34,7 @@ pub use measured::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasur
 pub use packet_event::{PacketEvent, RunHead};
 pub use program::{UNKNOWN_BUILD, VERSION, build, build_is, build_is_of, version_with_build};
 pub use record::Recorder;
-pub use run::{Keep, Run, RunError, in_parallel, panic_text, run, run_seeds, run_watched, threads};
+pub use run::{BATCH, Keep, Run, RunError, in_batches, in_parallel, panic_text, run, run_seeds, run_watched, threads};
 
 /// Time at which a run begins in its captures, since 1970.
 pub const CAPTURES_BEGIN: anabranch_units::Duration = anabranch_capture::EPOCH;

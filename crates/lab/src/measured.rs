@@ -32,9 +32,12 @@ pub struct Measured {
     pub page_load_s: Option<f64>,
     /// Mean time from the request of an object of a page, or of an interactive session, to its last byte \[s\].
     pub object_download_s: Option<f64>,
-    /// Payload over the time in which at least one transfer was under way \[bit/s\].
+    /// Payload over the time in which at least one transfer was under way \[bit/s\]; null in JSON if one did not
+    /// complete, unless goodput is what ranks.
+    #[schemars(with = "Option<f64>")]
     pub goodput_bps: f64,
     /// Mean over files, bursts and objects of the goodput of each \[bit/s\]; without any, `goodput_bps`.
+    #[schemars(with = "Option<f64>")]
     pub mean_goodput_bps: f64,
     /// Share of the bytes that were first sent on each path.
     pub shares: Vec<f64>,
@@ -193,6 +196,14 @@ impl Measured {
             decisions: decisions(spec, outcome),
             samples: None,
             events_digest: format!("{:016x}", outcome.digest),
+        }
+    }
+
+    /// Returns the same without the numbers that an unfinished transfer leaves open: in JSON they are null.
+    pub fn without_bounds(&self) -> Measured {
+        match self.unfinished {
+            0 => self.clone(),
+            _ => Measured { goodput_bps: f64::NAN, mean_goodput_bps: f64::NAN, ..self.clone() },
         }
     }
 

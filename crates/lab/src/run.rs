@@ -123,6 +123,24 @@ pub fn run_seeds(
     jobs: usize,
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<Run>, RunError> {
+    let mut all = Vec::new();
+    let mut take = |mut runs: Vec<Run>| {
+        all.append(&mut runs);
+        Ok(())
+    };
+    in_batches(scenario, seeds, keep, jobs, done, &mut take)?;
+    Ok(all)
+}
+
+/// The same, and gives the runs away in batches, in the order of the seeds: no more than [`BATCH`] are in memory.
+pub fn in_batches<E: From<RunError>>(
+    scenario: &Scenario,
+    seeds: &[u64],
+    keep: &Keep,
+    jobs: usize,
+    done: &(dyn Fn() + Sync),
+    take: &mut dyn FnMut(Vec<Run>) -> Result<(), E>,
+) -> Result<(), E> {
     let apart = |seed: u64| {
         let captures = match &keep.captures {
             Some(directory) if seeds.len() > 1 => Some(directory.join(format!("seed-{seed}"))),
@@ -131,8 +149,14 @@ pub fn run_seeds(
         // A timeline is as long as the run: only that of the first seed is kept.
         Keep { captures, timeline: keep.timeline && seeds.first() == Some(&seed), ..*keep }
     };
-    in_parallel(seeds, jobs, done, &|seed| run(scenario, *seed, &apart(*seed)))
+    for batch in seeds.chunks(BATCH) {
+        take(in_parallel(batch, jobs, done, &|seed| run(scenario, *seed, &apart(*seed)))?)?;
+    }
+    Ok(())
 }
+
+/// Runs of a batch: enough for all threads to be busy most of the time.
+pub const BATCH: usize = 256;
 
 /// Returns the number of threads for `runs` runs: `jobs` (0: one per processor), but at most one for each run and four
 /// for each processor. More would only wait for each other.

@@ -160,8 +160,7 @@ pub fn comparison_rows(comparison: &Comparison) -> Vec<Row<'_>> {
 
 /// The rows of runs of one scenario.
 pub fn run_rows<'a>(header: &'a Header, runs: &'a [Run]) -> Vec<Row<'a>> {
-    let (policies, name) = (&header.policies, &header.policies.scheduler.name);
-    runs.iter().map(|run| Row { kind: "scheduler", name, policies, measured: &run.measured }).collect()
+    runs.iter().map(|run| Row::of(header, &run.measured)).collect()
 }
 
 /// Header, summary if there is one, rows, and why multipath does not pay, as JSON.
@@ -172,12 +171,43 @@ pub fn json(
     why: Option<&str>,
 ) -> Result<String, serde_json::Error> {
     let format = if summary.is_some() { &COMPARISON } else { &RUNS };
+    // A ranking by goodput counts what was moved until the run stopped.
+    let ranks_goodput = summary.is_some_and(|summary| summary.unit != "s");
     serde_json::to_string_pretty(&format.document(Results {
         header,
         summary,
         why: summary.is_some().then_some(why),
-        runs: rows.iter().map(|row| Line::of(header, row)).collect(),
+        runs: rows.iter().map(|row| Line::of(header, row, ranks_goodput)).collect(),
     }))
+}
+
+/// JSON of runs in parts, of which the rows need not be in memory together: what [`json`] returns is the beginning, the
+/// rows with [`Frame::BETWEEN`] between, and the end.
+pub struct Frame {
+    /// All before the first row.
+    pub begin: String,
+    /// All after the last row.
+    pub end: &'static str,
+}
+
+impl Frame {
+    /// Text between two rows.
+    pub const BETWEEN: &'static str = ",\n";
+    const EMPTY: &'static str = "[]\n}";
+
+    /// What stands around the rows of runs, of which there is at least one.
+    pub fn of_runs(header: &Header) -> Result<Frame, serde_json::Error> {
+        let none = json(header, None, &[], None)?;
+        let begin = none.strip_suffix(Frame::EMPTY).expect("the rows are the last of the document").to_owned();
+        Ok(Frame { begin: begin + "[\n", end: "\n  ]\n}" })
+    }
+
+    /// A row as it stands among the others.
+    pub fn row(header: &Header, row: &Row<'_>) -> Result<String, serde_json::Error> {
+        let text = serde_json::to_string_pretty(&Line::of(header, row, false))?;
+        // A text within JSON has no line ends.
+        Ok(format!("    {}", text.replace('\n', "\n    ")))
+    }
 }
 
 /// Contents of the JSON of runs and comparisons.
@@ -204,14 +234,18 @@ struct Line<'a> {
     kind: &'a str,
     name: &'a str,
     #[serde(flatten)]
-    measured: &'a Measured,
+    measured: Cow<'a, Measured>,
     #[serde(flatten)]
     #[schemars(with = "Derived")]
     derived: BTreeMap<String, Value>,
 }
 
 impl<'a> Line<'a> {
-    fn of(header: &'a Header, row: &Row<'a>) -> Line<'a> {
+    fn of(header: &'a Header, row: &Row<'a>, ranks_goodput: bool) -> Line<'a> {
+        let measured = match ranks_goodput || row.measured.unfinished == 0 {
+            true => Cow::Borrowed(row.measured),
+            false => Cow::Owned(row.measured.without_bounds()),
+        };
         Line {
             version: header.version,
             build: header.build,
@@ -219,8 +253,8 @@ impl<'a> Line<'a> {
             digest: &header.digest,
             kind: row.kind,
             name: row.name,
-            measured: row.measured,
-            derived: derived(&STATISTICS, row.measured, &header.paths),
+            derived: derived(&STATISTICS, &measured, &header.paths),
+            measured,
         }
     }
 }
@@ -258,7 +292,13 @@ fn derived_key(statistic: &Statistic) -> String {
     statistic.name.trim_end_matches("_{}").to_owned()
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    /// The row of a run of one scenario.
+    fn of(header: &'a Header, measured: &'a Measured) -> Row<'a> {
+        let (policies, name) = (&header.policies, &header.policies.scheduler.name);
+        Row { kind: "scheduler", name, policies, measured }
+    }
+
     /// The policies of the sender with all parameters; of a single path, plain TCP, those that count there.
     pub(crate) fn policies_in_words(&self) -> String {
         let counts = |seam: &str| self.kind == "scheduler" || seam == "congestion";

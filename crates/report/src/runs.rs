@@ -8,22 +8,19 @@ use anabranch_engine::path_use::{self, Path, PathUse};
 use anabranch_engine::statistics::SUBFLOW;
 use anabranch_engine::{Overruled, SubflowStats};
 use anabranch_lab::stats::Estimate;
-use anabranch_lab::{MiddleboxCounts, Run};
+use anabranch_lab::{Measured, MiddleboxCounts, Run};
 use anabranch_scenario::file::MeasureName;
 use anabranch_sim::{ConnectionOutcome, Outcome};
 use anabranch_units::statistic::{Kind, Statistic, Tally, Unit, Value};
 
 type Subflow = Statistic<SubflowStats>;
 
-/// The tables of these runs.
-pub fn runs(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
-    match runs {
-        [one] => format!("{header}\n\n{}\n{}", in_full(header, one), policies(header)),
-        many => format!("{header}\n\n{}\n{}", repeated(header, measure, many), policies(header)),
-    }
+/// The tables of one run.
+pub fn in_full(header: &Header, run: &Run) -> String {
+    format!("{header}\n\n{}\n{}", of_one(header, run), policies(header))
 }
 
-fn in_full(header: &Header, run: &Run) -> String {
+fn of_one(header: &Header, run: &Run) -> String {
     let outcome = &run.outcome;
     let mut text = transfers(outcome).to_string();
     if let more @ 1.. = outcome.transfers.len().saturating_sub(SHOWN) {
@@ -273,41 +270,64 @@ fn measured(measure: MeasureName) -> (&'static str, f64) {
     }
 }
 
-fn repeated(header: &Header, measure: MeasureName, runs: &[Run]) -> String {
-    let (name, scale) = measured(measure);
-    let values: Vec<f64> = runs.iter().map(|run| run.measured.value(measure)).collect();
-    let table = repeated_table(header, measure, runs);
-    let Some(mean) = Estimate::of(&values) else { return table.to_string() };
-    match runs.iter().filter(|run| run.measured.is_censored(measure)).count() {
-        0 => format!("{table}\nmean {name} {} (95 % interval)\n", with_interval(&mean, scale, false)),
-        censored => {
-            let all = runs.len();
-            format!(
-                "{table}\nmean {name} at least {}: {censored} of {all} runs did not finish\n",
-                short(mean.mean / scale)
-            )
-        }
-    }
+/// Many runs in a line each. Of a run only its line stays.
+pub struct Repeated {
+    measure: MeasureName,
+    table: Table,
+    values: Vec<f64>,
+    censored: usize,
 }
 
-/// A line for each run.
-pub(crate) fn repeated_table(header: &Header, measure: MeasureName, runs: &[Run]) -> Table {
-    let (name, scale) = measured(measure);
-    let shares: Vec<String> = header.paths.iter().map(|path| format!("via {path}")).collect();
-    let mut columns = vec![("seed", Align::Right), (name, Align::Right)];
-    columns.extend(shares.iter().map(|share| (share.as_str(), Align::Right)));
-    columns.extend(["ofo count", "ofo peak", "RTOs", "reinjected"].map(|name| (name, Align::Right)));
-    columns.push(("", Align::Left));
-    let mut table = Table::new(columns);
-    for run in runs {
-        let m = &run.measured;
+impl Repeated {
+    /// Without a run.
+    pub fn new(header: &Header, measure: MeasureName) -> Self {
+        let (name, _) = measured(measure);
+        let shares: Vec<String> = header.paths.iter().map(|path| format!("via {path}")).collect();
+        let mut columns = vec![("seed", Align::Right), (name, Align::Right)];
+        columns.extend(shares.iter().map(|share| (share.as_str(), Align::Right)));
+        columns.extend(["ofo count", "ofo peak", "RTOs", "reinjected"].map(|name| (name, Align::Right)));
+        columns.push(("", Align::Left));
+        Repeated { measure, table: Table::new(columns), values: Vec::new(), censored: 0 }
+    }
+
+    /// Adds the line of a run.
+    pub fn add(&mut self, m: &Measured) {
+        let (measure, (_, scale)) = (self.measure, measured(self.measure));
         let bound = if m.is_censored(measure) { "≥ " } else { "" };
         let mut row = vec![m.seed.to_string(), format!("{bound}{:.3}", m.value(measure) / scale)];
         row.extend(m.shares.iter().map(|share| percent(*share)));
         row.extend(["ofo_count", "ofo_peak", "rtos"].map(|column| m.counted.count(column).to_string()));
         row.push(bytes(m.counted.count("reinjected_bytes") as f64));
         row.push(if m.finished { String::new() } else { "unfinished".to_owned() });
-        table.row(row);
+        self.table.row(row);
+        self.values.push(m.value(measure));
+        self.censored += usize::from(m.is_censored(measure));
     }
-    table
+
+    /// The tables of all.
+    pub fn text(&self, header: &Header) -> String {
+        format!("{header}\n\n{}\n{}", self.lines(), policies(header))
+    }
+
+    fn lines(&self) -> String {
+        let (table, (name, scale)) = (&self.table, measured(self.measure));
+        let Some(mean) = Estimate::of(&self.values) else { return table.to_string() };
+        match self.censored {
+            0 => format!("{table}\nmean {name} {} (95 % interval)\n", with_interval(&mean, scale, false)),
+            censored => {
+                let all = self.values.len();
+                format!(
+                    "{table}\nmean {name} at least {}: {censored} of {all} runs did not finish\n",
+                    short(mean.mean / scale)
+                )
+            }
+        }
+    }
+}
+
+/// A line for each run.
+pub(crate) fn repeated_table(header: &Header, measure: MeasureName, runs: &[Run]) -> Table {
+    let mut repeated = Repeated::new(header, measure);
+    runs.iter().for_each(|run| repeated.add(&run.measured));
+    repeated.table
 }

@@ -163,6 +163,17 @@ impl Sheet {
     pub fn csv(&self) -> Result<Vec<u8>, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(self.columns.iter().map(|(name, _)| name))?;
+        let mut head = writer.into_inner().map_err(|error| error.into_error())?;
+        head.append(&mut self.csv_rows()?);
+        Ok(head)
+    }
+
+    /// Writes the rows of the CSV without its head.
+    ///
+    /// # Errors
+    /// If the writer refuses a row, which would be a bug of ours.
+    pub fn csv_rows(&self) -> Result<Vec<u8>, csv::Error> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
         for row in &self.rows {
             writer.write_record(row.iter().map(Cell::to_string))?;
         }
