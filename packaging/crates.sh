@@ -7,4 +7,7 @@ packages=()
 for crate in $(packaging/published.sh); do
     packages+=(-p "$crate")
 done
+if grep -q '^homepage = "https://.*\.invalid"' Cargo.toml; then
+    echo "homepage and repository in Cargo.toml are placeholders: name the public address before you publish" >&2
+fi
 exec cargo package --locked "${packages[@]}" "$@"

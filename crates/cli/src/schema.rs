@@ -141,6 +141,7 @@ fn lines<H: JsonSchema, T: JsonSchema>(format: &Format) -> Value {
 fn titled<T: JsonSchema>(format: &Format) -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<T>().to_value();
+    schema["$id"] = format!("{}/schema/{}/{}.json", env!("CARGO_PKG_HOMEPAGE"), format.name, format.version).into();
     schema["title"] = format.name.into();
     schema["description"] = format.about.into();
     close(&mut schema);
@@ -184,6 +185,18 @@ mod tests {
     #[test]
     fn every_format_has_a_schema() {
         assert!(SCHEMAS.into_iter().map(|(format, _)| format).eq(Format::all()));
+    }
+
+    /// An absolute address, as JSON Schema wants it, and each of one schema.
+    #[test]
+    fn every_schema_has_an_identifier_of_its_own() {
+        let scenario = serde_json::from_str(&anabranch_scenario::schema(&Catalogue::default())).expect("it is JSON");
+        let all = SCHEMAS.iter().map(|(format, made)| made(format)).chain([scenario]);
+        let id = |schema: Value| schema["$id"].as_str().map(str::to_owned);
+        let ids: std::collections::BTreeSet<_> = all.map(id).collect();
+        assert_eq!(ids.len(), SCHEMAS.len() + 1, "{ids:?}");
+        let is_address = |id: &Option<String>| id.as_ref().is_some_and(|id| id.starts_with("https://"));
+        assert!(ids.iter().all(is_address), "{ids:?}");
     }
 
     /// Commands and an option of each, as `written_by` of all formats names them.

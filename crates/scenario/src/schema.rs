@@ -8,6 +8,9 @@ use anabranch_units::{Bytes, Duration};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
+/// Identifier of the schema of this version (JSON Schema Core §8.2.1).
+const ID: &str = concat!(env!("CARGO_PKG_HOMEPAGE"), "/schema/scenario/", env!("CARGO_PKG_VERSION"), ".json");
+
 /// Returns the schema as JSON text. Each policy key accepts the policies of the catalogue with their parameters.
 pub fn schema(catalogue: &Catalogue) -> String {
     with_settings(catalogue, SETTINGS)
@@ -37,6 +40,7 @@ fn with_settings(catalogue: &Catalogue, settings: &[Setting]) -> String {
     if let Some(definitions) = schema["$defs"].as_object_mut() {
         definitions.remove("Policy");
     }
+    schema["$id"] = ID.into();
     serde_json::to_string_pretty(&schema).expect("a schema is plain JSON")
 }
 

@@ -17,6 +17,7 @@ mod citations;
 mod common;
 mod dependencies;
 mod formatting;
+mod metadata;
 mod profiles;
 mod reasons;
 
