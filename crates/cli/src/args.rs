@@ -3,8 +3,10 @@
 
 use crate::completion::Names;
 use crate::failure::Failure;
+use crate::host;
 use crate::result_file::ResultFile;
 use anabranch_scenario::in_shell;
+use anabranch_units::{Duration, quantity};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 /// Multipath TCP, simulated exactly: run scenarios and compare schedulers.
@@ -58,18 +60,8 @@ pub enum Command {
     List(crate::list::ListArgs),
     /// Run conformance scripts: one endpoint against a peer whose every segment is written down.
     Script(crate::script::ScriptArgs),
-    /// Compare the simulator with real time and the real kernel.
-    Calibrate(crate::calibrate::CalibrateArgs),
-    /// Run a program behind a scenario's paths, in real time.
-    Testbed(crate::testbed::TestbedArgs),
-    /// Extend the MPTCP of the stock Linux kernel: congestion controls, ACK paths, a watch of its decisions.
-    Kernel(crate::kernel::KernelArgs),
-    /// Serve files and test data over MPTCP, from an engine on a TUN device.
-    Serve(crate::serve::ServeArgs),
-    /// Download or upload over MPTCP, by an engine on a TUN device.
-    Fetch(crate::fetch::FetchArgs),
-    /// Add MPTCP to programs without it: in front of a TCP service, or behind SOCKS5 and HTTP CONNECT.
-    Proxy(crate::proxy::ProxyArgs),
+    #[command(flatten)]
+    Host(HostCommand),
     /// Print the JSON schema of scenario files, or of what a command writes.
     Schema(crate::schema::SchemaArgs),
     /// Print a completion script for a shell.
@@ -156,6 +148,23 @@ impl Overrides {
     }
 }
 
+/// Commands of the program that work with Linux: with its devices, namespaces and sockets.
+#[derive(Subcommand, Debug)]
+pub enum HostCommand {
+    /// Compare the simulator with real time and the real kernel.
+    Calibrate(host::CalibrateArgs),
+    /// Run a program behind a scenario's paths, in real time.
+    Testbed(host::TestbedArgs),
+    /// Extend the MPTCP of the stock Linux kernel: congestion controls, ACK paths, a watch of its decisions.
+    Kernel(host::KernelArgs),
+    /// Serve files and test data over MPTCP, from an engine on a TUN device.
+    Serve(host::ServeArgs),
+    /// Download or upload over MPTCP, by an engine on a TUN device.
+    Fetch(host::FetchArgs),
+    /// Add MPTCP to programs without it: in front of a TCP service, or behind SOCKS5 and HTTP CONNECT.
+    Proxy(host::ProxyArgs),
+}
+
 /// Options common to `run` and `compare`.
 #[derive(ClapArgs, Debug)]
 pub struct Common {
@@ -223,3 +232,20 @@ pub enum What {
     /// Studies: figures of papers that can be run again; see `anabranch study`.
     Studies,
 }
+
+/// Parses `10s`; 0 is refused.
+pub fn span(text: &str) -> Result<Duration, String> {
+    let span = quantity::duration(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
+    if span.is_zero() { Err("accepted: a time above zero, such as 10s".to_owned()) } else { Ok(span) }
+}
+
+/// Reads the time between two answers.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    match span(text)? {
+        span if span < SHORTEST_INTERVAL => Err("accepted: 100ms or more".to_owned()),
+        span => Ok(span),
+    }
+}
+
+/// Less would be mostly the time that looking takes.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,7 +1,5 @@
 //! Errors of commands: their messages and exit statuses.
 
-use anabranch_calibrate::CalibrateError;
-use anabranch_host::IsolationError;
 use anabranch_lab::{JournalError, KeepError, RunError};
 use anabranch_scenario::{ScenarioError, Shown, in_shell};
 use anabranch_study::study::StudyError;
@@ -60,29 +58,6 @@ impl Failure {
     /// A journal of runs that cannot be used.
     pub fn journal(error: JournalError) -> Self {
         Failure::Failed(Report::new(error))
-    }
-
-    /// A calibration that could not be made.
-    pub fn calibrating(error: CalibrateError) -> Self {
-        match error {
-            CalibrateError::Run(error) => error.into(),
-            CalibrateError::Workload(_) | CalibrateError::Clients { .. } | CalibrateError::Page { .. } => {
-                Failure::Refused(miette::miette!("{error}"))
-            }
-            CalibrateError::Testbed(error) => match error.remedy() {
-                Some(remedy) => Failure::Failed(miette::miette!(help = remedy, "{error}")),
-                None => Failure::Failed(miette::miette!("{error}")),
-            },
-            CalibrateError::Emulator(error) => Failure::Failed(miette::miette!("{error}")),
-        }
-    }
-
-    /// No process of our own could be made for the work, or it could not be heard.
-    pub fn isolating(error: IsolationError) -> Self {
-        match error.remedy() {
-            Some(remedy) => Failure::Failed(miette::miette!(help = remedy, "{error}")),
-            None => Failure::Failed(miette::miette!("{error}")),
-        }
     }
 
     /// Shows it on standard error.

@@ -15,44 +15,41 @@
 //! Exit status 0: done. 1: a run failed, or a file could not be written. 2: the command line or the scenario is
 //! refused. `testbed` passes on that of its command.
 #![forbid(unsafe_code)]
+// What only commands of Linux use lies idle elsewhere.
+#![cfg_attr(not(target_os = "linux"), expect(dead_code))]
 
 mod args;
-mod calibrate;
 mod captures;
 mod command_line;
 mod compare;
 mod completion;
 mod documentation;
-mod event_file;
+#[cfg(any(test, not(target_os = "linux")))]
+#[cfg_attr(target_os = "linux", expect(dead_code, reason = "here there are only its tests"))]
+mod elsewhere;
 mod failure;
-mod fetch;
+#[cfg(target_os = "linux")]
+mod host;
 mod inspect;
-mod kernel;
 mod lab;
 mod list;
 mod man;
 mod output;
-mod path_memory;
-mod proxy;
 mod rank;
 mod result_file;
 mod run;
 mod schema;
 mod script;
-mod serve;
-mod setting_options;
-mod socket_tables;
 mod study;
 mod sweep;
-mod testbed;
 mod twin;
 mod why;
-mod wire_device;
-mod wire_options;
 
 use anabranch_policy::Catalogue;
 use args::{Args, Command};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
+#[cfg(not(target_os = "linux"))]
+use elsewhere as host;
 use failure::Failure;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -72,8 +69,7 @@ pub fn main_with(catalogue: Catalogue) -> ExitCode {
     // else below; neither needs a trace of ours on top.
     std::panic::set_hook(Box::new(|_| {}));
     let work = || {
-        // Undoes the loans of killed processes; without permission it does nothing.
-        anabranch_host::addresses::clean_up();
+        host::begin();
         result_file::check(&matches)?;
         dispatch(args.command, &catalogue)
     };
@@ -118,13 +114,8 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Inspect(args) => inspect::inspect(&args),
         Command::List(args) => list::list(catalogue, &args),
         Command::Script(args) => script::script(&args),
-        Command::Calibrate(args) => calibrate::run(catalogue, &args),
-        Command::Testbed(args) => testbed::testbed(catalogue, &args),
-        Command::Kernel(args) => kernel::kernel(catalogue, &args),
+        Command::Host(command) => host::run(catalogue, &command),
         Command::Lab(args) => lab::lab(catalogue, &args),
-        Command::Serve(args) => serve::serve(catalogue, &args),
-        Command::Fetch(args) => fetch::fetch(catalogue, &args),
-        Command::Proxy(args) => proxy::proxy(catalogue, &args),
         Command::Schema(args) => schema::schema(catalogue, &args),
         Command::Completions(args) => completion::completions(&args),
         Command::Man(args) => man::man(&args),

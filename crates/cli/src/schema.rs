@@ -1,12 +1,11 @@
 //! `anabranch schema`: JSON schemas of scenario files, of what `--json` prints, and of lines of events and logs.
 
 use crate::failure::Failure;
-use crate::{fetch, kernel, list, output, proxy, rank, script, serve, study, testbed};
-use anabranch_lab::format::{self, Document, Format, NoContents};
-use anabranch_lab::{JournalLine, Measured, PacketEvent, RunHead, calibration::Calibration, pairwise::Standings};
+use crate::{host, list, output, rank, script, study};
+use anabranch_lab::format::{self, Document, Format};
+use anabranch_lab::{JournalLine, Measured, PacketEvent, RunHead, pairwise::Standings};
 use anabranch_policy::Catalogue;
 use anabranch_report::Results;
-use anabranch_service::ConnectionEvent;
 use anabranch_study::study::StudyResult;
 use anabranch_study::sweep::{Manifest, Summary};
 use anabranch_units::nearest;
@@ -31,9 +30,11 @@ pub struct SchemaArgs {
 
 /// Makes the schema of a format.
 type Made = fn(&Format) -> Value;
+/// Pairs a format with the maker of its schema.
+pub type Row = (&'static Format, Made);
 
-/// The formats, each with the type that is printed, or those of the first and the other lines.
-static SCHEMAS: [(&Format, Made); 30] = [
+/// Formats, each with the type that is printed, or those of the first and the other lines; [`host::SCHEMAS`] has more.
+static SCHEMAS: [Row; 18] = [
     (&format::RUNS, runs),
     (&format::COMPARISON, comparison),
     (&format::PAIRWISE, document::<Standings>),
@@ -51,32 +52,29 @@ static SCHEMAS: [(&Format, Made); 30] = [
     (&format::INSPECTION, built::<anabranch_inspect::Report>),
     (&format::LIST, built::<list::List<'_>>),
     (&format::SCRIPTS, built::<script::Scripts>),
-    (&format::CALIBRATION, document::<Calibration>),
-    (&format::KERNEL_FEATURES, built::<kernel::Abilities>),
-    (&format::KERNEL_STATUS, built::<kernel::InKernel>),
-    (&format::TESTBED, built::<testbed::TestbedRun<'_>>),
-    (&format::SERVICE, built::<serve::Served>),
-    (&format::TRANSFER, built::<fetch::Transfer<'_>>),
     (&format::PACKET_EVENTS, lines::<RunHead, PacketEvent>),
-    (&format::WHY_LIVE, lines::<NoContents, anabranch_why::LiveAnswer>),
-    (&format::CONNECTION_EVENTS, lines::<NoContents, ConnectionEvent>),
-    (&format::KERNEL_ACKS, lines::<NoContents, anabranch_kernel::acks::Round>),
-    (&format::KERNEL_WATCH, lines::<NoContents, anabranch_kernel::watch::Event>),
-    (&format::KERNEL_STEER, lines::<NoContents, anabranch_kernel::steer::Event>),
-    (&format::PROXY_LOG, lines::<NoContents, proxy::LogLine>),
 ];
+
+fn schemas() -> impl Iterator<Item = &'static Row> {
+    SCHEMAS.iter().chain(host::SCHEMAS)
+}
 
 /// Prints a schema, or the formats that have one.
 pub fn schema(catalogue: &Catalogue, args: &SchemaArgs) -> Result<(), Failure> {
     if args.list {
         let line = |it: &Format| format!("{:<17} {}: {} ({})\n", it.name, it.version, it.about, it.written_by);
-        return output::print(&Format::all().map(line).collect::<String>());
+        let here = Format::all().filter(|it| schemas().any(|(format, _)| format.name == it.name));
+        return output::print(&here.map(line).collect::<String>());
     }
     let Some(name) = &args.format else {
         return output::print(&format!("{}\n", anabranch_scenario::schema(catalogue)));
     };
-    let Some((format, made)) = SCHEMAS.iter().find(|(format, _)| format.name == name) else {
-        let names: Vec<&str> = Format::all().map(|it| it.name).collect();
+    let Some((format, made)) = schemas().find(|(format, _)| format.name == name) else {
+        if let Some(format) = Format::all().find(|format| format.name == name) {
+            let (what, by) = (format.name, format.written_by);
+            return Err(Failure::Refused(miette::miette!("`{what}` is written by {by}, which needs Linux")));
+        }
+        let names: Vec<&str> = schemas().map(|(format, _)| format.name).collect();
         let near = nearest(name, names.iter().copied());
         let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
         let help = format!("{near}accepted: {}; without a name it is the schema of scenario files", names.join(", "));
@@ -104,12 +102,13 @@ fn comparison(format: &Format) -> Value {
     schema
 }
 
-fn document<T: JsonSchema>(format: &Format) -> Value {
+/// Returns the schema of a document of this type.
+pub fn document<T: JsonSchema>(format: &Format) -> Value {
     tagged::<Document<T>>(format)
 }
 
 /// Returns the schema of a document that [`output::json`] makes.
-fn built<T: JsonSchema>(format: &Format) -> Value {
+pub fn built<T: JsonSchema>(format: &Format) -> Value {
     document::<format::Made<T>>(format)
 }
 
@@ -130,7 +129,7 @@ enum Line<H, T> {
 }
 
 /// Returns the schema of each line of a file, whose heads have `format` and `format_version`.
-fn lines<H: JsonSchema, T: JsonSchema>(format: &Format) -> Value {
+pub fn lines<H: JsonSchema, T: JsonSchema>(format: &Format) -> Value {
     let mut schema = titled::<Line<H, T>>(format);
     let definitions = schema["$defs"].as_object_mut().into_iter().flatten().map(|(_, definition)| definition);
     definitions.filter(|it| it["properties"].get("format_version").is_some()).for_each(|head| tag(head, format));
@@ -184,7 +183,11 @@ mod tests {
 
     #[test]
     fn every_format_has_a_schema() {
-        assert!(SCHEMAS.into_iter().map(|(format, _)| format).eq(Format::all()));
+        let mut names: Vec<_> = schemas().map(|(format, _)| format.name).collect();
+        let mut all: Vec<_> = Format::all().map(|format| format.name).collect();
+        names.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(names, all);
     }
 
     /// An absolute address, as JSON Schema wants it, and each of one schema.

@@ -1,15 +1,13 @@
 //! `anabranch why`: where the time of a run goes, and what would have helped; or where that of a capture went, or goes
 //! in a live connection.
 
-mod follow;
-
-use crate::args::{Overrides, PolicyOptions};
+use crate::args::{Overrides, PolicyOptions, interval, span};
 use crate::captures;
 use crate::completion::Names;
 use crate::failure::Failure;
+use crate::host;
 use crate::output;
 use crate::result_file::ResultFile;
-use crate::wire_options::span;
 use anabranch_lab::format::{WHY, WHY_CAPTURE};
 use anabranch_lab::{Keep, Recorder};
 use anabranch_policy::Catalogue;
@@ -103,22 +101,11 @@ pub fn why(catalogue: &Arc<Catalogue>, args: &WhyArgs) -> Result<(), Failure> {
     // Before the runs rather than after them.
     args.xpl.as_deref().map_or(Ok(()), output::check_directory)?;
     match args.scenario.as_slice() {
-        _ if args.follow => follow::follow(args),
+        _ if args.follow => host::follow(args),
         [one] if !is_capture(one) && args.connection.is_none() => of_scenario(catalogue, one, args),
         files => of_capture(files, args),
     }
 }
-
-/// Reads the time between two answers.
-pub(crate) fn interval(text: &str) -> Result<Duration, String> {
-    match span(text)? {
-        span if span < SHORTEST_INTERVAL => Err("accepted: 100ms or more".to_owned()),
-        span => Ok(span),
-    }
-}
-
-/// Less would be mostly the time that looking takes.
-const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Returns true if a file is a capture by its name, or begins like one.
 fn is_capture(name: &str) -> bool {

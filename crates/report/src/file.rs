@@ -2,11 +2,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Writes a file that, if it is new, has this mode less what the process's umask takes away. It is written under
-/// another name and renamed; a device or a pipe is written to as it is, and a link stays one.
+/// Writes a file that, if it is new, has this mode less what the process's umask takes away; on systems without modes,
+/// the rights that its folder gives. It is written under another name and renamed; a device or a pipe is written to as
+/// it is, and a link stays one.
 ///
 /// # Errors
 /// If it cannot be written; what was there then stays.
@@ -26,13 +26,23 @@ pub fn directory_of(path: &Path) -> &Path {
 }
 
 fn replace(path: &Path, bytes: &mut dyn Read, mode: u32) -> io::Result<()> {
-    let permissions = match fs::metadata(path) {
-        Ok(there) => there.permissions(),
-        Err(_) => fs::Permissions::from_mode(mode),
-    };
-    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(directory_of(path))?;
+    let mut builder = tempfile::Builder::new();
+    if let Some(permissions) = fs::metadata(path).ok().map(|there| there.permissions()).or_else(|| of_mode(mode)) {
+        builder.permissions(permissions);
+    }
+    let mut file = builder.tempfile_in(directory_of(path))?;
     // An error of the file itself names the path that was asked for, not the temporary one.
     io::copy(bytes, file.as_file_mut())?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+#[cfg(unix)]
+fn of_mode(mode: u32) -> Option<fs::Permissions> {
+    Some(std::os::unix::fs::PermissionsExt::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn of_mode(_: u32) -> Option<fs::Permissions> {
+    None
 }

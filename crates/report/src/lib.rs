@@ -10,7 +10,7 @@ mod added;
 mod adversary;
 mod calibration;
 mod comparison;
-#[cfg(unix)]
+#[cfg(not(target_arch = "wasm32"))]
 pub mod file;
 mod headline;
 pub mod html;

@@ -3,6 +3,7 @@
 
 mod body;
 mod date;
+#[cfg(target_os = "linux")]
 mod files;
 mod head;
 mod local;
@@ -10,17 +11,21 @@ mod path;
 mod range;
 mod reply;
 mod request;
+#[cfg(target_os = "linux")]
 mod session;
 mod this_machine;
 
 pub(crate) use body::{BodyReader, Framing, with_buffer};
 pub(crate) use date::today;
+#[cfg(target_os = "linux")]
 pub use files::Root;
 pub(crate) use head::{Found, Head, field};
 pub use local::{Answerer, LocalSite, Resource};
 pub(crate) use range::content_range;
 pub(crate) use reply::{PLAIN, Reply, words};
 pub(crate) use request::{Method, read as read_request};
+#[cfg(target_os = "linux")]
 pub(crate) use session::HttpSession;
+#[cfg(target_os = "linux")]
 pub use session::{HttpLimits, Site};
 pub(crate) use this_machine::names_this_machine;

@@ -1,7 +1,7 @@
 //! The engine on its device, with addresses of its own and borrowed ones.
 
+use super::wire_options::{WireOptions, claimed, closed_node};
 use crate::failure::Failure;
-use crate::wire_options::{WireOptions, claimed, closed_node};
 use anabranch_engine::Config;
 use anabranch_host::addresses::{Borrowed, Loan, Pool};
 use anabranch_host::{Driver, Interface, Translated, Tun, hide_memory, pass_on_net_admin};

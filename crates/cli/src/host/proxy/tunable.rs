@@ -1,7 +1,8 @@
 //! Settings that can change while the proxy runs: options that a file may set as well, read again at SIGHUP.
 
 use super::{ProxyArgs, target};
-use crate::wire_options::{rate, size, span};
+use crate::args::span;
+use crate::host::wire_options::{rate, size};
 use anabranch_service::Pace;
 use anabranch_service::proxy::{Limits, Timeouts};
 use anabranch_units::{Bytes, Duration, Rate, input};

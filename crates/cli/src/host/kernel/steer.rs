@@ -4,9 +4,9 @@ mod output;
 mod paths;
 mod quota;
 
+use crate::args::span;
 use crate::failure::Failure;
-use crate::socket_tables::SocketTables;
-use crate::wire_options::span;
+use crate::host::socket_tables::SocketTables;
 use anabranch_host::steered::{self, Steered};
 use anabranch_host::{Caught, Clock, PathManager};
 use anabranch_kernel::steer::{Event, Policy, Steering, Subflow};

@@ -5,12 +5,13 @@ mod result;
 
 pub use result::Transfer;
 
-use crate::event_file::EventFile;
+use super::event_file::EventFile;
+use super::path_memory::{KeptMemory, MemoryOption};
+use super::wire_device::{Diverted, prepare};
+use super::wire_options::{WireOptions, addresses, rate, size};
+use crate::args::span;
 use crate::failure::Failure;
 use crate::output;
-use crate::path_memory::{KeptMemory, MemoryOption};
-use crate::wire_device::{Diverted, prepare};
-use crate::wire_options::{WireOptions, addresses, rate, size, span};
 use anabranch_host::{Caught, Driver, Reactor};
 use anabranch_lab::format::TRANSFER;
 use anabranch_policy::Catalogue;

@@ -2,11 +2,10 @@
 
 mod page;
 
+use crate::args::{interval, span};
 use crate::failure::Failure;
 use crate::output;
 use crate::result_file::ResultFile;
-use crate::why::interval;
-use crate::wire_options::span;
 use anabranch_host::{Caught, sockets_of};
 use anabranch_kernel::watch::{ConnectionReport, Course, Event, Picture, Report, SubflowReport, Wanted, Watch, groups};
 use anabranch_lab::format::{KERNEL_WATCH, NoContents};

@@ -5,8 +5,8 @@ use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
 use crate::result_file::ResultFile;
-use anabranch_calibrate::{Case, Settings, calibrate, controlled, suite, witnesses};
-use anabranch_host::{Inside, Outcome, supervise};
+use anabranch_calibrate::{CalibrateError, Case, Settings, calibrate, controlled, suite, witnesses};
+use anabranch_host::{Inside, IsolationError, Outcome, supervise};
 use anabranch_kernel::{ALGORITHMS, LoadError, Loaded, load};
 use anabranch_lab::format::CALIBRATION;
 use anabranch_policy::Catalogue;
@@ -86,7 +86,7 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &CalibrateArgs) -> Result<(), Failu
         Ok(()) => exit_code(catch_unwind(AssertUnwindSafe(|| calibrate_all(cases, args)))),
         Err(error) => exit_code(Ok(Err(Failure::Failed(miette::miette!("cannot listen for signals: {error}"))))),
     });
-    match outcome.map_err(Failure::isolating)? {
+    match outcome.map_err(isolating)? {
         Outcome::Exited(0) => Ok(()),
         Outcome::Exited(code) => Err(Failure::Command(code)),
         Outcome::Killed(signal) => Err(Failure::Command(128u8.saturating_add(signal as u8))),
@@ -134,7 +134,7 @@ fn calibrate_all(cases: Vec<Case>, args: &CalibrateArgs) -> Result<(), Failure> 
         bar.inc(1);
     });
     bar.finish_and_clear();
-    let result = result.map_err(Failure::calibrating)?;
+    let result = result.map_err(broken)?;
     let json = output::document(&CALIBRATION, &result)?;
     if let Some(path) = &args.output {
         output::write(path, json.as_bytes())?;
@@ -202,4 +202,27 @@ fn case(catalogue: &Arc<Catalogue>, name: &str, sets: &[String]) -> Result<Case,
     let sets = [sets, &["run.spread=\"0s\"".to_owned()]].concat();
     let scenario = anabranch_study::load(catalogue, name, &sets)?;
     Ok(Case { name: scenario.name.clone(), scenario, claim: None })
+}
+
+/// A calibration that could not be made.
+fn broken(error: CalibrateError) -> Failure {
+    match error {
+        CalibrateError::Run(error) => error.into(),
+        CalibrateError::Workload(_) | CalibrateError::Clients { .. } | CalibrateError::Page { .. } => {
+            Failure::Refused(miette::miette!("{error}"))
+        }
+        CalibrateError::Testbed(error) => match error.remedy() {
+            Some(remedy) => Failure::Failed(miette::miette!(help = remedy, "{error}")),
+            None => Failure::Failed(miette::miette!("{error}")),
+        },
+        CalibrateError::Emulator(error) => Failure::Failed(miette::miette!("{error}")),
+    }
+}
+
+/// No process of our own could be made for the work, or it could not be heard.
+fn isolating(error: IsolationError) -> Failure {
+    match error.remedy() {
+        Some(remedy) => Failure::Failed(miette::miette!(help = remedy, "{error}")),
+        None => Failure::Failed(miette::miette!("{error}")),
+    }
 }

@@ -1,10 +1,11 @@
 //! `anabranch serve`.
 
-use crate::event_file::EventFile;
+use super::event_file::EventFile;
+use super::wire_device::{Diverted, prepare};
+use super::wire_options::{WireOptions, addresses, rate, size};
+use crate::args::span;
 use crate::failure::Failure;
 use crate::output;
-use crate::wire_device::{Diverted, prepare};
-use crate::wire_options::{WireOptions, addresses, rate, size, span};
 use anabranch_engine::path_use::PathUse;
 use anabranch_host::testbed::notify_ready;
 use anabranch_host::{Caught, Reactor};

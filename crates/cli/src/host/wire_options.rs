@@ -1,13 +1,13 @@
 //! Options shared by the commands on the wire: the engine's settings and its TUN device.
 
+use super::setting_options::SettingOptions;
 use crate::args::PolicyOptions;
 use crate::failure::Failure;
-use crate::setting_options::SettingOptions;
 use anabranch_engine::{Config, LocalAddress, Policies, Profile};
 use anabranch_host::{Interface, Tun};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::{Chosen, named, named_ack_path};
-use anabranch_units::{Bytes, Duration, Rate, nearest, quantity};
+use anabranch_units::{Bytes, Rate, nearest, quantity};
 use clap::Args as ClapArgs;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
@@ -220,12 +220,6 @@ pub fn addresses(given: &[IpAddr], option: &str) -> Result<Vec<IpAddr>, Failure>
 pub fn size(text: &str) -> Result<Bytes, String> {
     let size = quantity::size(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
     if size.is_zero() { Err("accepted: a size from 1B".to_owned()) } else { Ok(size) }
-}
-
-/// Parses `10s`; 0 is refused.
-pub fn span(text: &str) -> Result<Duration, String> {
-    let span = quantity::duration(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
-    if span.is_zero() { Err("accepted: a time above zero, such as 10s".to_owned()) } else { Ok(span) }
 }
 
 /// Parses `16kbit`; 0 is taken.

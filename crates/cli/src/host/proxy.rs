@@ -3,10 +3,11 @@
 mod log;
 mod tunable;
 
+use super::path_memory::MemoryOption;
+use super::wire_device::{Diverted, prepare};
+use super::wire_options::{WireOptions, addresses, rate, size};
+use crate::args::span;
 use crate::failure::Failure;
-use crate::path_memory::MemoryOption;
-use crate::wire_device::{Diverted, prepare};
-use crate::wire_options::{WireOptions, addresses, rate, size, span};
 use anabranch_host::testbed::notify_ready;
 use anabranch_host::{Caught, Keep, Reactor, drop_privileges, raise_open_files};
 use anabranch_policy::Catalogue;
@@ -267,12 +268,12 @@ fn warn_of_strangers(args: &ProxyArgs) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use crate::args::{Args, Command};
+    use crate::args::{Args, Command, HostCommand};
     use clap::Parser;
 
-    const UNIT: &str = include_str!("../../../packaging/anabranch-proxy.service");
-    const OPTIONS: &str = include_str!("../../../packaging/anabranch-proxy.default");
-    const USERS: &str = include_str!("../../../packaging/anabranch.sysusers");
+    const UNIT: &str = include_str!("../../../../packaging/anabranch-proxy.service");
+    const OPTIONS: &str = include_str!("../../../../packaging/anabranch-proxy.default");
+    const USERS: &str = include_str!("../../../../packaging/anabranch.sysusers");
 
     /// The value of a key, behind `=`.
     fn value<'a>(file: &'a str, key: &str) -> &'a str {
@@ -285,7 +286,7 @@ mod tests {
         let options = value(OPTIONS, "OPTIONS").trim_matches('"');
         let command = value(UNIT, "ExecStart").replace("$OPTIONS", options);
         let args = Args::try_parse_from(command.split_whitespace()).unwrap();
-        let Command::Proxy(args) = args.command else { panic!("{command} is no proxy") };
+        let Command::Host(HostCommand::Proxy(args)) = args.command else { panic!("{command} is no proxy") };
         // The unit's own limits have to leave the program its time and its connections.
         let patience: u64 = value(UNIT, "TimeoutStopSec").parse().unwrap();
         assert!(args.drain.as_secs_f64() < patience as f64);

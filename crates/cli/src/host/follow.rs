@@ -1,10 +1,10 @@
 //! `anabranch why --follow`: where the time of live connections goes, second by second, from what the kernel tells of
 //! their sockets.
 
-use super::WhyArgs;
+use super::socket_tables::SocketTables;
 use crate::failure::Failure;
 use crate::output;
-use crate::socket_tables::SocketTables;
+use crate::why::WhyArgs;
 use anabranch_host::{Caught, Clock, sockets_of};
 use anabranch_lab::format::{NoContents, WHY_LIVE};
 use anabranch_units::Duration;
