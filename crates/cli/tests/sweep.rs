@@ -110,7 +110,7 @@ fn a_sweep_has_its_numbers_a_row_per_run_and_a_page() {
     let row = csv.lines().find(of_run).unwrap();
     assert!(row.contains(&format!(",{goodput},")), "{row} lacks {goodput}");
     assert_eq!(csv.lines().count(), 201);
-    assert!(csv.starts_with("version,build,condition,scenario,digest,delay,loss,kind,name,seed,problem,time_s,"));
+    assert!(csv.starts_with("version,build,condition,scenario,digest,delay_s,loss,kind,name,seed,problem,time_s,"));
     assert!(fs::read(here.join("runs.parquet")).unwrap().starts_with(b"PAR1"));
     let page = fs::read_to_string(here.join("sweep.html")).unwrap();
     assert!(page.contains("The worst conditions of redundant") && page.contains("class=\"heat-"));
@@ -142,7 +142,7 @@ fn errors_say_what_would_be_right() {
         (&["sweep", "small.toml", "--out", "x", "--shard", "4/3"], "accepted: K/N with K from 1 to N"),
         (&["sweep", "small.toml", "--shard", "1/3"], "--out"),
         (&["sweep", "small.toml", "--until", "2"], "accepted: a percentage"),
-        (&["sweep", "other.toml", "--out", "kept"], "its axes are delay 5ms, 40ms"),
+        (&["sweep", "other.toml", "--out", "kept"], "its axes are delay_s 5ms, 40ms"),
         (&["sweep", "--summary", "empty"], "there is no manifest.json"),
         (&["sweep", "--summary", "kep"], "did you mean `kept`?"),
         (&["sweep"], "<FILE>"),

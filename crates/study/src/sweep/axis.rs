@@ -1,6 +1,7 @@
 //! Axes: settings that vary, their values, and the map from [0, 1) to values.
 
 use super::file::{AxisTable, GridTable, Item};
+use super::measure::Measure;
 use anabranch_lab::statistic::{Cell, Kind};
 use anabranch_scenario::Problem;
 use anabranch_scenario::file::At;
@@ -10,13 +11,13 @@ use std::ops::Range;
 /// Setting that varies.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
-    /// Name of its column.
+    /// Name of its column, which ends in the unit of its numbers.
     pub(super) name: String,
     /// Settings that take its value, each with its place in the file.
     pub(super) keys: Vec<At<String>>,
     pub(super) domain: Domain,
-    /// Unit of all its numbers; `None` if they are not numbers of one unit, and its column holds texts.
-    pub(super) unit: Option<String>,
+    /// Measure of all its values; `None` if they are not of one, and its column holds texts.
+    measure: Option<Measure>,
     /// Place of its values in the file.
     pub(super) span: Range<usize>,
     /// True for numbers that are spaced evenly by logarithm.
@@ -31,7 +32,7 @@ pub(super) enum Domain {
     /// Drawn from these values.
     Choice(Vec<Value>),
     /// Drawn between these bounds.
-    Between { low: f64, high: f64, log: bool, whole: bool },
+    Between { low: f64, high: f64, log: bool, whole: bool, unit: String },
 }
 
 /// Value: a number with its unit, or a text.
@@ -47,11 +48,11 @@ pub(super) struct Value {
 /// Description of an axis in a manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AxisInfo {
-    /// Name of its column.
+    /// Name of its column, which ends in the unit of its numbers.
     pub name: String,
     /// Settings that take its value.
     pub keys: Vec<String>,
-    /// Unit of its numbers; `None` if its column holds texts.
+    /// Unit of the numbers in its column, empty for shares and other numbers without one; `None` if it holds texts.
     pub unit: Option<String>,
     /// Values in words: `5, 10, 20`, `1 to 100, logarithmic`.
     pub values: String,
@@ -59,7 +60,7 @@ pub struct AxisInfo {
     pub drawn: bool,
     /// True for numbers that are spaced evenly by logarithm.
     pub log: bool,
-    /// Minimum and maximum of its numbers.
+    /// Minimum and maximum of the numbers in its column.
     pub range: Option<[f64; 2]>,
     /// Values that it lists, as in its column.
     pub listed: Vec<String>,
@@ -112,18 +113,16 @@ impl Axis {
             let (low, high, unit) = bounds(&pair.span, &ends, log)?;
             let plain = pair.value.iter().all(|item| matches!(item, Item::Whole(_)));
             let whole = plain || (WHOLE.contains(&&*unit) && low.fract() == 0.0 && high.fract() == 0.0);
-            Domain::Between { low, high, log, whole }
+            Domain::Between { low, high, log, whole, unit }
         };
-        let unit = match &domain {
-            Domain::Listed(values) | Domain::Choice(values) => one_unit(values),
-            Domain::Between { .. } => {
-                let pair = table.uniform.as_ref().or(table.loguniform.as_ref());
-                pair.map(|pair| Value::of(&pair.value[0]).text)
-            }
-        };
-        let name = table.name.as_ref().unwrap_or(&table.key).value.clone();
+        let name = &table.name.as_ref().unwrap_or(&table.key).value;
         let log = table.loguniform.is_some() || table.grid.as_ref().is_some_and(|grid| grid.value.log);
-        Ok(Axis { name, keys, domain, unit, span: at.span.clone(), log })
+        let mut axis = Axis { name: name.clone(), keys, domain, measure: None, span: at.span.clone(), log };
+        axis.measure = Measure::of_all(axis.samples().iter().map(Value::shown));
+        if let Some(measure) = axis.measure {
+            axis.name = measure.column(name);
+        }
+        Ok(axis)
     }
 
     /// Returns true if its values are drawn.
@@ -151,8 +150,7 @@ impl Axis {
             Domain::Listed(values) | Domain::Choice(values) => {
                 values[((u * values.len() as f64) as usize).min(values.len() - 1)].clone()
             }
-            Domain::Between { low, high, log, whole } => {
-                let unit = self.unit.clone().unwrap_or_default();
+            Domain::Between { low, high, log, whole, unit } => {
                 let x = match (whole, log) {
                     // Each whole number has an equal share of the range.
                     (true, false) => (low + u * (high - low + 1.0)).floor().min(*high),
@@ -162,7 +160,7 @@ impl Axis {
                         if *whole { x.round() } else { digits(x) }
                     }
                 };
-                Value { number: Some(x.clamp(*low, *high)), text: unit, bare: false }
+                Value { number: Some(x.clamp(*low, *high)), text: unit.clone(), bare: false }
             }
         }
     }
@@ -182,15 +180,13 @@ impl Axis {
 
     /// Returns the kind of its column.
     pub(super) fn kind(&self) -> Kind {
-        if self.unit.is_some() { Kind::Number } else { Kind::Text }
+        if self.measure.is_some() { Kind::Number } else { Kind::Text }
     }
 
     /// Returns a value as a cell of its column.
     pub(super) fn cell(&self, value: &Value) -> Cell {
-        match (value.number, &self.unit) {
-            (Some(number), Some(_)) => Cell::Number(number),
-            _ => Cell::Text(value.shown()),
-        }
+        let number = self.measure.and_then(|_| Measure::read(&value.shown()));
+        number.map_or_else(|| Cell::Text(value.shown()), |(_, number)| Cell::Number(number))
     }
 
     pub(super) fn info(&self) -> AxisInfo {
@@ -198,32 +194,26 @@ impl Axis {
         let values = match &self.domain {
             Domain::Listed(values) => list(values),
             Domain::Choice(values) => format!("one of {}", list(values)),
-            Domain::Between { low, high, log, whole } => {
-                let unit = self.unit.as_deref().unwrap_or_default();
+            Domain::Between { low, high, log, whole, unit } => {
                 let [log, whole] =
                     [(*log, ", logarithmic"), (*whole, ", whole")].map(|(is, word)| if is { word } else { "" });
                 format!("{low}{unit} to {high}{unit}{log}{whole}")
             }
         };
-        let (range, listed) = match &self.domain {
-            Domain::Between { low, high, .. } => (Some([*low, *high]), Vec::new()),
-            Domain::Listed(values) | Domain::Choice(values) => {
-                let ends = |values: &[Value]| {
-                    let numbers = || values.iter().filter_map(|value| value.number);
-                    Some([numbers().reduce(f64::min)?, numbers().reduce(f64::max)?])
-                };
-                (
-                    self.unit.as_ref().and_then(|_| ends(values)),
-                    values.iter().map(|it| self.cell(it).to_string()).collect(),
-                )
-            }
+        let cells: Vec<Cell> = self.samples().iter().map(|value| self.cell(value)).collect();
+        let numbers =
+            || cells.iter().filter_map(|cell| if let Cell::Number(number) = cell { Some(*number) } else { None });
+        let range = numbers().reduce(f64::min).zip(numbers().reduce(f64::max)).map(|(low, high)| [low, high]);
+        let listed = match self.domain {
+            Domain::Between { .. } => Vec::new(),
+            _ => cells.iter().map(Cell::to_string).collect(),
         };
         AxisInfo {
             range,
             listed,
             name: self.name.clone(),
             keys: self.keys.iter().map(|key| key.value.clone()).collect(),
-            unit: self.unit.clone(),
+            unit: self.measure.map(|measure| measure.unit().to_owned()),
             values,
             drawn: self.is_drawn(),
             log: self.log,
@@ -265,12 +255,6 @@ impl Value {
         let is_bare = self.bare || (self.number.is_some() && self.text.is_empty());
         if is_bare { self.shown() } else { toml::Value::from(self.shown()).to_string() }
     }
-}
-
-/// Returns the unit of numbers that all have the same.
-fn one_unit(values: &[Value]) -> Option<String> {
-    let unit = &values.first()?.text;
-    values.iter().all(|value| value.number.is_some() && value.text == *unit).then(|| unit.clone())
 }
 
 /// Returns the numbers of two ends and their unit.
@@ -341,7 +325,7 @@ mod tests {
             axis("key = \"path.a.rate\"\nalso = [\"path.b.rate\"]\nloguniform = [\"1mbit\", \"100mbit\"]").unwrap();
         assert_eq!(sets(&rate, 0.0), ["path.a.rate=\"1mbit\"", "path.b.rate=\"1mbit\""]);
         assert_eq!(sets(&rate, 0.5)[0], "path.a.rate=\"10mbit\"");
-        assert_eq!(rate.cell(&rate.drawn(0.25)), Cell::Number(3.16228));
+        assert_eq!(rate.cell(&rate.drawn(0.25)), Cell::Number(3_162_280.0));
         let queue = axis("key = \"path.a.queue\"\nuniform = [\"10p\", \"12p\"]").unwrap();
         let all = [0.0, 0.34, 0.67, 1.0 - f64::EPSILON].map(|u| queue.drawn(u).shown());
         assert_eq!(all, ["10p", "11p", "12p", "12p"], "packets stay whole, and each is as likely");
@@ -354,10 +338,24 @@ mod tests {
     #[test]
     fn lists_are_numbers_of_one_unit_or_texts() {
         let delay = axis("key = \"path.a.delay\"\nvalues = [\"5ms\", \"20 ms\"]").unwrap();
-        assert_eq!((delay.unit.as_deref(), delay.kind()), (Some("ms"), Kind::Number));
+        assert_eq!((delay.name.as_str(), delay.kind()), ("path.a.delay_s", Kind::Number));
         assert_eq!(delay.sets(&delay.listed(1).unwrap()).collect::<Vec<_>>(), ["path.a.delay=\"20ms\""]);
-        let mixed = axis("key = \"path.a.delay\"\nvalues = [\"5ms\", \"1s\"]").unwrap();
-        assert_eq!((mixed.kind(), mixed.cell(&mixed.listed(1).unwrap())), (Kind::Text, Cell::Text("1s".to_owned())));
+        let cells = |text: &str| {
+            let axis = axis(text).unwrap();
+            (axis.name.clone(), axis.samples().iter().map(|value| axis.cell(value)).collect::<Vec<_>>())
+        };
+        let numbers = |numbers: &[f64]| numbers.iter().map(|number| Cell::Number(*number)).collect::<Vec<_>>();
+        assert_eq!(
+            cells("key = \"path.a.delay\"\nvalues = [\"5ms\", \"1s\"]"),
+            ("path.a.delay_s".to_owned(), numbers(&[0.005, 1.0]))
+        );
+        assert_eq!(
+            cells("key = \"host.receive-buffer\"\nvalues = [\"256KiB\", \"4MiB\"]"),
+            ("host.receive-buffer_bytes".to_owned(), numbers(&[262_144.0, 4_194_304.0]))
+        );
+        let queues = cells("key = \"path.a.queue\"\nvalues = [\"100p\", \"64KiB\"]");
+        let texts = ["100p", "64KiB"].map(|text| Cell::Text(text.to_owned()));
+        assert_eq!(queues, ("path.a.queue".to_owned(), texts.to_vec()), "of two measures");
         let sack = axis("key = \"host.sack\"\nchoice = [true, false]").unwrap();
         assert_eq!(
             (sets(&sack, 0.4), sets(&sack, 0.6)),

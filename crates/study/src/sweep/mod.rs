@@ -15,6 +15,7 @@ mod campaign;
 mod draw;
 mod file;
 mod load;
+mod measure;
 mod row;
 mod score;
 mod store;

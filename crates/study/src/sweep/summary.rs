@@ -260,9 +260,7 @@ impl Tally {
                 repeat => format!("{} --repeat {repeat}", first.command),
             })
         };
-        let shown = |(axis, cell): (&AxisInfo, &Cell)| {
-            (axis.name.clone(), format!("{cell}{}", axis.unit.as_deref().unwrap_or_default()))
-        };
+        let shown = |(axis, cell): (&AxisInfo, &Cell)| (axis.name.clone(), cell.to_string());
         let loss = Loss {
             condition: rows[0].condition,
             scenario: rows[0].scenario.clone(),
@@ -319,24 +317,20 @@ enum Bins {
     /// One cell for each value.
     Each(Vec<String>),
     /// Equal parts of the range, or of the range of logarithms.
-    Equal { low: f64, high: f64, log: bool, unit: String },
+    Equal { low: f64, high: f64, log: bool },
 }
 
 impl Binned {
     /// Divides the first two axes.
     fn of(axes: &[AxisInfo]) -> Option<Binned> {
         let [first, second, ..] = axes else { return None };
-        let name = |axis: &AxisInfo| match axis.unit.as_deref() {
-            None | Some("") => axis.name.clone(),
-            Some(unit) => format!("{} [{unit}]", axis.name),
-        };
         let bins = |axis: &AxisInfo| match axis.range {
             Some([low, high]) if axis.listed.is_empty() || axis.listed.len() > OWN_CELLS => {
-                Bins::Equal { low, high, log: axis.log, unit: axis.unit.clone().unwrap_or_default() }
+                Bins::Equal { low, high, log: axis.log }
             }
             _ => Bins::Each(axis.listed.clone()),
         };
-        Some(Binned { names: [name(first), name(second)], bins: [bins(first), bins(second)] })
+        Some(Binned { names: [first.name.clone(), second.name.clone()], bins: [bins(first), bins(second)] })
     }
 
     fn cell(&self, axes: &[Cell]) -> Option<[usize; 2]> {
@@ -365,7 +359,7 @@ impl Bins {
                 let shown = cell.to_string();
                 names.iter().position(|name| *name == shown)
             }
-            (Bins::Equal { low, high, log, .. }, Cell::Number(x)) => {
+            (Bins::Equal { low, high, log }, Cell::Number(x)) => {
                 let share = match log {
                     true => libm::log(x / low) / libm::log(high / low),
                     false => (x - low) / (high - low),
@@ -379,14 +373,14 @@ impl Bins {
     fn names(self) -> Vec<String> {
         match self {
             Bins::Each(names) => names,
-            Bins::Equal { low, high, log, unit } => {
+            Bins::Equal { low, high, log } => {
                 let edge = |n: usize| {
                     let share = n as f64 / BINS as f64;
                     let x =
                         if log { low * libm::exp(share * libm::log(high / low)) } else { low + share * (high - low) };
                     format!("{x:.2e}").parse::<f64>().expect("what was formatted as a number is one")
                 };
-                (0..BINS).map(|n| format!("{} to {}{unit}", edge(n), edge(n + 1))).collect()
+                (0..BINS).map(|n| format!("{} to {}", edge(n), edge(n + 1))).collect()
             }
         }
     }

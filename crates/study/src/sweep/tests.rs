@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use anabranch_lab::statistic::Cell;
 use anabranch_policy::scheduler::{Entry, Scheduler};
 use anabranch_policy::{Catalogue, Decision, View};
 use anabranch_units::Instant;
@@ -80,18 +81,24 @@ fn conditions_are_the_product_of_axes_and_draws() {
     let rows = run(&campaign, 0..6, 2);
     assert_eq!(rows.len(), 6 * 4 * 2, "two systems and two paths, two seeds each");
     let delays: Vec<String> = rows.iter().step_by(8).map(|row| row.axes[0].to_string()).collect();
-    assert_eq!(delays, ["5", "5", "5", "50", "50", "50"]);
+    assert_eq!(delays, ["0.005", "0.005", "0.005", "0.05", "0.05", "0.05"]);
     let losses: Vec<String> = rows.iter().step_by(8).map(|row| row.axes[1].to_string()).collect();
     assert_eq!(losses[..3], losses[3..], "the same draws at each value");
     assert!(rows.iter().all(|row| row.result.is_ok()));
+    let loss = loss_set(&rows[0]);
     let command = format!(
-        "anabranch run test.toml --seed 1 --set 'path.b.delay=\"5ms\"' --set 'path.a.loss=\"{}%\"' --set \
-         'host.scheduler=\"min-rtt\"'",
-        losses[0]
+        "anabranch run test.toml --seed 1 --set 'path.b.delay=\"5ms\"' --set 'path.a.loss=\"{loss}\"' --set \
+         'host.scheduler=\"min-rtt\"'"
     );
     assert_eq!(rows[0].command, command);
+    assert_eq!(rows[0].axes[1], Cell::Number(anabranch_units::quantity::share(loss).unwrap()));
     let Ok(Numbers { trial, metrics }) = &rows[0].result else { panic!("it went to its end") };
     assert_eq!((metrics[0], metrics.len()), (Some(trial.time_s), 2));
+}
+
+/// The loss of path `a` in the command that repeats the run of a row.
+fn loss_set(row: &Row) -> &str {
+    row.command.split("path.a.loss=\"").nth(1).unwrap().split('"').next().unwrap()
 }
 
 /// Rows of another build carry that build, whatever program reads them.
@@ -170,7 +177,7 @@ fn a_directory_of_another_sweep_is_refused_with_what_differs() {
     Store::open(directory.path(), &campaign.manifest("sweep", "anabranch sweep a.toml", SWEEP)).unwrap();
     for (from, to, said) in [
         ("\"min-rtt\", ", "\"late\", ", "its systems are min-rtt, redundant, not late, redundant"),
-        ("\"50ms\"", "\"60ms\"", "its axes are delay 5ms, 50ms"),
+        ("\"50ms\"", "\"60ms\"", "its axes are delay_s 5ms, 50ms"),
         ("count = 3", "count = 4", "its conditions are 6, not 8"),
         ("size = \"40kB\"", "size = \"50kB\"", "its scenario, settings, seeds or repetitions are others"),
     ] {
@@ -247,7 +254,7 @@ fn what_is_wrong_is_refused_at_its_place() {
         ("\"50ms\"", "\"50mbit\"", "axis `delay` at 50mbit", "\"path.b.delay\""),
         ("path-share:b", "path-share:c", "there is no path `c`", "\"path-share:c\""),
         ("completion-time", "completion-tim", "did you mean `completion-time`?", "\"completion-tim\""),
-        ("name = \"delay\"", "name = \"seed\"", "a column is called `seed` already", "[[axis]]"),
+        ("name = \"delay\"", "name = \"time\"", "a column is called `time_s` already", "[[axis]]"),
         ("[draw]", "[drow]", "did you mean `draw`?", "drow"),
         ("\"latin-hypercube\"", "\"latin\"", "unknown value `latin`", "\"latin\""),
         ("count = 2", "count = 2\nuntil = \"0%\"", "no interval is that narrow", "\"0%\""),
@@ -359,7 +366,7 @@ fn a_sweep_with_a_scenario_inside_is_a_scenario_for_other_commands() {
     let scenario = crate::load(&Arc::new(Catalogue::default()), &file.to_string_lossy(), &[]).unwrap();
     assert_eq!(scenario.paths(), ["a", "b"]);
     let row = &run(&read(SWEEP), 0..1, 1)[0];
-    let sets = ["path.b.delay=5ms".to_owned(), format!("path.a.loss={}%", row.axes[1])];
+    let sets = ["path.b.delay=5ms".to_owned(), format!("path.a.loss={}", loss_set(row))];
     let same = crate::load(&Arc::new(Catalogue::default()), &file.to_string_lossy(), &sets).unwrap();
     assert_eq!(same.digest, row.digest);
 }
