@@ -4,6 +4,7 @@ use crate::args::{Common, What};
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
+use crate::result_file::{ResultFile, draw, figure_file};
 use anabranch_lab::compare::{Plan, Summary};
 use anabranch_lab::format::PAIRWISE;
 use anabranch_lab::pairwise::Tournament;
@@ -25,6 +26,7 @@ use std::sync::Arc;
   anabranch compare wlan-lte --schedulers ecf:beta=0.5,ecf,min-rtt
   anabranch compare wlan-lte --repeat 1000 --out kept
   anabranch compare wlan-lte --report comparison.html
+  anabranch compare wlan-lte --figure ranking.pdf
   anabranch compare --all --repeat 5 --json
   anabranch compare wlan-lte --set 'path.lte.down=\"recording.down\"' --csv runs.csv")]
 pub struct CompareArgs {
@@ -42,8 +44,11 @@ pub struct CompareArgs {
     /// continues where it was.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Draw the ranking, for a paper: a file that ends in .svg, .pdf or .pgf (for LaTeX).
+    #[arg(long, value_name = "FILE", value_parser = figure_file)]
+    pub figure: Option<ResultFile>,
     /// Compare every scheduler with every other, over all shipped scenarios.
-    #[arg(long, conflicts_with_all = ["scenario", "csv", "report"])]
+    #[arg(long, conflicts_with_all = ["scenario", "csv", "report", "figure"])]
     pub all: bool,
 }
 
@@ -86,10 +91,13 @@ pub fn compare(catalogue: &Arc<Catalogue>, args: &CompareArgs) -> Result<(), Fai
         let csv = Sheet::of_runs(&header, &rows).csv();
         output::write(path, &csv.map_err(|error| Failure::writing("CSV", error))?)?;
     }
-    if let (Some(path), Some(summary)) = (&args.common.report, &summary) {
-        let command = output::command_line();
-        let page = Page::of_comparison(&scenario, &header, &comparison, summary, &command);
-        output::write(path, html::page(&page).as_bytes())?;
+    if let Some(summary) = &summary {
+        let page = Page::of_comparison(&scenario, &header, &comparison, summary, &output::command_line());
+        if let Some(path) = &args.common.report {
+            output::write(path, html::page(&page).as_bytes())?;
+        }
+        let figures = page.sections.first().map_or(&[][..], |section| &section.figures);
+        draw(args.figure.as_ref(), figures.get(..1).unwrap_or_default())?;
     }
     if args.common.json {
         let json = anabranch_report::json(&header, summary.as_ref(), &rows, why.as_deref());

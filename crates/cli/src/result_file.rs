@@ -2,6 +2,8 @@
 
 use crate::failure::Failure;
 use crate::output;
+use anabranch_report::plot::{self, Form};
+use anabranch_study::figure::Figure;
 use clap::ArgMatches;
 use std::ffi::OsString;
 use std::ops::Deref;
@@ -38,4 +40,18 @@ pub fn check(matches: &ArgMatches) -> Result<(), Failure> {
     }
     output::check(files.iter().map(|(option, path)| (option.as_str(), Some(*path))))?;
     matches.subcommand().map_or(Ok(()), |(_, matches)| check(matches))
+}
+
+/// Reads the name of a file for figures, whose ending says the form.
+pub fn figure_file(name: &str) -> Result<ResultFile, String> {
+    match Form::of(Path::new(name)) {
+        Some(_) => Ok(ResultFile(name.into())),
+        None => Err("accepted: a file that ends in .svg, .pdf or .pgf".to_owned()),
+    }
+}
+
+/// Draws figures into the file that `--figure` names, if it does.
+pub fn draw(file: Option<&ResultFile>, figures: &[Figure]) -> Result<(), Failure> {
+    let Some((file, form)) = file.and_then(|file| Some((file, Form::of(file)?))) else { return Ok(()) };
+    output::write(file, &plot::plot(figures, form))
 }

@@ -4,7 +4,7 @@ use crate::args::{Overrides, What};
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
-use crate::result_file::ResultFile;
+use crate::result_file::{ResultFile, draw, figure_file};
 use anabranch_lab::Journal;
 use anabranch_lab::format::{STUDIES, STUDY, STUDY_LIST};
 use anabranch_policy::Catalogue;
@@ -26,6 +26,7 @@ use std::sync::Arc;
   anabranch study late/fig10
   anabranch study --paper rbp --quick
   anabranch study --all --report papers.html
+  anabranch study late/fig10 --figure fig10.pgf
   anabranch study late/fig10 --quick --congestion cubic
   anabranch study my-study.toml --out results --jobs 4
 
@@ -38,7 +39,7 @@ pub struct StudyArgs {
         add = Names::or_file(What::Studies))]
     pub names: Vec<String>,
     /// List the studies in this program.
-    #[arg(long, conflicts_with_all = ["names", "all", "report"])]
+    #[arg(long, conflicts_with_all = ["names", "all", "report", "figure"])]
     pub list: bool,
     /// Run all studies of this paper: late, lowlat, f2p, acksp or rbp.
     #[arg(long, value_name = "PAPER", conflicts_with = "names", add = Names::papers())]
@@ -70,6 +71,9 @@ pub struct StudyArgs {
     /// Write one page with figures, verdicts and scenarios to this file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<ResultFile>,
+    /// Draw the figures, for a paper: a file that ends in .svg, .pdf or .pgf (for LaTeX).
+    #[arg(long, value_name = "FILE", value_parser = figure_file)]
+    pub figure: Option<ResultFile>,
     /// Write the table of all statements, with the attempts where one fails, to this Markdown file.
     #[arg(long, value_name = "FILE")]
     pub reproduction: Option<ResultFile>,
@@ -95,6 +99,10 @@ pub fn study(catalogue: &Arc<Catalogue>, args: &StudyArgs) -> Result<(), Failure
     let results = results?;
     if let Some(path) = &args.report {
         output::write(path, page(&Page::of_studies(&results, &command(args))).as_bytes())?;
+    }
+    if args.figure.is_some() {
+        let figures: Vec<_> = results.iter().flat_map(|result| result.figures.iter().cloned()).collect();
+        draw(args.figure.as_ref(), &figures)?;
     }
     if let Some(path) = &args.reproduction {
         output::write(path, anabranch_report::reproduction(&results, &command(args), args.all).as_bytes())?;
@@ -122,6 +130,7 @@ fn one(
         paper: None,
         all: false,
         report: None,
+        figure: None,
         reproduction: None,
         ..args.clone()
     };
@@ -305,7 +314,8 @@ fn command(args: &StudyArgs) -> String {
     for set in &args.overrides.sets() {
         command += &format!(" --set {}", in_shell(set));
     }
-    for (option, path) in [("--report", &args.report), ("--reproduction", &args.reproduction)] {
+    let files = [("--report", &args.report), ("--figure", &args.figure), ("--reproduction", &args.reproduction)];
+    for (option, path) in files {
         if let Some(path) = path {
             command += &format!(" {option} {}", in_shell(&path.display().to_string()));
         }

@@ -3,7 +3,7 @@
 use crate::args::Results;
 use crate::failure::Failure;
 use crate::output;
-use crate::result_file::ResultFile;
+use crate::result_file::{ResultFile, draw, figure_file};
 use anabranch_lab::format::SWEEP;
 use anabranch_policy::Catalogue;
 use anabranch_report::Rows;
@@ -25,6 +25,7 @@ use std::sync::Arc;
   anabranch sweep sweeps/lte-rate.toml --out results --shard 3/40
   anabranch sweep sweeps/lte-rate.toml --out results --until 2%
   anabranch sweep --summary results --csv runs.csv
+  anabranch sweep --summary results --figure regret.svg
 
 The file and the directory are described in docs/sweeps.md. Exit status 0: all runs ended well. 1: a run failed \
 (which is a row as well), or results cannot be written. 2: the file or the directory is refused.")]
@@ -51,6 +52,10 @@ pub struct SweepArgs {
     pub summary: Option<PathBuf>,
     #[command(flatten)]
     pub results: Results,
+    /// Draw the ratios to the best and their distribution, for a paper: a file that ends in .svg, .pdf or .pgf (for
+    /// LaTeX).
+    #[arg(long, value_name = "FILE", value_parser = figure_file)]
+    pub figure: Option<ResultFile>,
     /// Print the JSON schema of sweep files.
     #[arg(long, exclusive = true)]
     pub schema: bool,
@@ -141,9 +146,12 @@ fn show(store: &Store, manifest: &Manifest, args: &SweepArgs) -> Result<(), Fail
     };
     write(&args.results.csv, csv)?;
     write(&args.results.parquet, parquet)?;
-    if let Some(path) = &args.results.report {
+    if args.results.report.is_some() || args.figure.is_some() {
         let made = Page::of_sweep(&summary, manifest.about.as_deref().unwrap_or("Sweep"), &output::command_line());
-        output::write(path, page(&made).as_bytes())?;
+        if let Some(path) = &args.results.report {
+            output::write(path, page(&made).as_bytes())?;
+        }
+        draw(args.figure.as_ref(), made.sections.first().map_or(&[][..], |section| &section.figures))?;
     }
     match args.results.json {
         true => output::print(&output::json(&SWEEP, &summary)?)?,

@@ -160,6 +160,25 @@ fn a_report_is_a_page_of_its_own() {
     assert_eq!(json(&[]), json(&["--report", "again.html"]));
 }
 
+/// Of a comparison the ranking; the words of each file are those of the table.
+#[test]
+fn a_figure_is_a_file_for_a_paper() {
+    let here = directory("figure");
+    for ending in ["svg", "pdf", "pgf"] {
+        let name = format!("ranking.{ending}");
+        succeed(&here, &["compare", "small.toml", "--schedulers", "ecf,min-rtt", "--repeat", "2", "--figure", &name]);
+        let file = std::fs::read(here.join(name)).unwrap();
+        let text = String::from_utf8_lossy(&file);
+        for word in ["Ranking", "ecf", "min-rtt", "completion time [s]"] {
+            assert!(text.contains(word), "{ending}: {word} is missing: {text}");
+        }
+    }
+    for (command, file) in [("compare", "small.toml"), ("study", "late/fig10"), ("sweep", "sweep.toml")] {
+        let (code, text) = fail(&here, &[command, file, "--figure", "ranking.png"]);
+        assert!(code == 2 && text.contains("accepted: a file that ends in .svg, .pdf or .pgf"), "{text}");
+    }
+}
+
 #[test]
 fn a_report_that_cannot_be_written_leaves_nothing_behind() {
     let here = directory("report-fails");

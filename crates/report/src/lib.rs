@@ -18,6 +18,8 @@ mod inspection;
 mod leaderboard;
 mod number;
 mod pairwise;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod plot;
 mod policies;
 mod rows;
 mod runs;
