@@ -345,6 +345,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'anabranch' has no attribute '{name}'")
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__doc__", "__version__", "gym"]
+
+
 def statistics() -> list[Statistic]:
     """Every statistic of a run with unit, type and meaning, in the order of columns."""
     return [Statistic(*each) for each in _native.statistics()]

@@ -1,6 +1,6 @@
 """The native half of the package."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 from ._policies import Scheduler
@@ -127,12 +127,15 @@ class Campaign:
 class Table:
     """Rows under typed columns: bool, uint64, float64 and string, all nullable.
 
-    pandas, polars, pyarrow and DuckDB take it as it is, through ``__arrow_c_stream__``.
+    polars, pyarrow and DuckDB take it as it is, through ``__arrow_c_stream__``; :meth:`to_pandas` makes a data frame of
+    pandas. Iteration gives each row as a dict.
     """
 
     @property
     def columns(self) -> list[str]: ...
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[dict[str, bool | int | float | str | None]]: ...
+    def to_pandas(self) -> Any: ...
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 @final

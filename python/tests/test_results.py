@@ -28,13 +28,25 @@ def test_numbers_have_units_and_unknown_ones_are_refused(run: ab.Run) -> None:
 def test_tables_are_taken_as_they_are(run: ab.Run) -> None:
     segments = run.segments
     by_polars, by_arrow = polars.DataFrame(segments), pyarrow.table(segments)
-    by_pandas = pandas.DataFrame.from_arrow(segments)
+    by_pandas = segments.to_pandas()
     assert len(segments) == by_polars.height == by_arrow.num_rows == len(by_pandas) > 1000
     assert segments.columns == by_polars.columns == by_arrow.column_names == list(by_pandas.columns)
     # Of the first transmissions each path has the bytes that the run counts for it.
     first = by_polars.filter(polars.col("copy") == "new").group_by("path").agg(polars.col("length_bytes").sum())
     sums = dict(first.iter_rows())
     assert [sums[path] for path in ("wlan", "lte")] == run.path_bytes
+
+
+def test_pandas_takes_rows(run: ab.Run) -> None:
+    for table in (run.transfers, run.segments):
+        rows, typed = pandas.DataFrame(table), table.to_pandas()
+        assert list(rows.columns) == table.columns and len(rows) == len(table)
+        pandas.testing.assert_frame_equal(rows, typed, check_dtype=False)
+    assert next(iter(run.transfers)) == polars.DataFrame(run.transfers).row(0, named=True)
+
+
+def test_the_module_shows_what_is_ours() -> None:
+    assert {name for name in dir(ab) if not name.startswith("__")} == {*ab.__all__, "gym"}
 
 
 def test_transfers_and_samples(run: ab.Run) -> None:
