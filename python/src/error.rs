@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 pub fn scenario(py: Python<'_>, error: &ScenarioError) -> PyErr {
     let mut text = String::new();
     let theme = miette::GraphicalTheme::unicode_nocolor();
-    let rendered = miette::GraphicalReportHandler::new_themed(theme).with_width(100).render_report(&mut text, &Shown::of(error));
+    let handler = miette::GraphicalReportHandler::new_themed(theme).with_width(100);
+    let rendered = handler.render_report(&mut text, &Shown::of(error));
     let text = if rendered.is_ok() { text.trim().to_owned() } else { error.to_string() };
     exception(py, "ScenarioError", (text, Shown::of(error).to_string(), error.quoted(), error.help()))
 }

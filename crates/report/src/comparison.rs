@@ -40,7 +40,9 @@ fn merged(summary: &Summary) -> (Summary, String) {
         if group.len() > 1 {
             let names: Vec<&str> = group.iter().map(|ranked| ranked.scheduler.as_str()).collect();
             text += &hang("", &format!("{} the same: {}.", group.len(), names.join(", ")), WIDTH);
-            row.scheduler = format!("{} and {} more", row.scheduler, group.len() - 1);
+            // The one that the differences are to is looked for in the table.
+            let named = names.iter().find(|name| **name == summary.reference).unwrap_or(&names[0]);
+            row.scheduler = format!("{named} and {} more", group.len() - 1);
             row.to_reference = group.iter().find_map(|ranked| ranked.to_reference.clone());
         }
         ranking.push(row);
@@ -362,6 +364,20 @@ mod tests {
         (summary.singles[0].unfinished_runs, summary.singles[0].censored_runs) = (20, 20);
         (summary.best_single_path, summary.sum_of_paths) = (None, None);
         insta::assert_snapshot!(comparison(&Header::for_tests(), &summary));
+    }
+
+    #[test]
+    fn schedulers_of_which_no_number_differs_are_one_row() {
+        let mut whole = summary();
+        for (rank, name) in [(4, "blest"), (5, "otias")] {
+            whole.ranking.push(Ranked { rank, ..ranked(rank, name, 1.5, Some(tested(0.15, 0.04))) });
+        }
+        whole.ranking[4].ofo_peak += 1.0;
+        let text = comparison(&Header::for_tests(), &whole);
+        assert!(text.contains("2 the same: min-rtt, blest.\n"), "{text}");
+        let rows = |name: &str| text.lines().filter(|line| line.contains(&format!("  {name}  "))).count();
+        // In the ranking, and in the table of limits.
+        assert_eq!([rows("min-rtt and 1 more"), rows("otias"), rows("blest")], [2, 2, 0], "{text}");
     }
 
     #[test]

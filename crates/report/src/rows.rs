@@ -195,7 +195,7 @@ impl Frame {
     pub const BETWEEN: &'static str = ",\n";
     const EMPTY: &'static str = "[]\n}";
 
-    /// What stands around the rows of runs, of which there is at least one.
+    /// Returns the frame of the rows of runs, of which there is at least one.
     pub fn of_runs(header: &Header) -> Result<Frame, serde_json::Error> {
         let none = json(header, None, &[], None)?;
         let begin = none.strip_suffix(Frame::EMPTY).expect("the rows are the last of the document").to_owned();
