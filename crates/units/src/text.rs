@@ -10,11 +10,17 @@ pub fn hex(bytes: &[u8]) -> String {
 /// The accepted name that `wrong` is most likely meant to be, if one is near enough: at most a third of its letters are
 /// missing, superfluous, other ones or swapped with a neighbour.
 pub fn nearest<'a>(wrong: &str, accepted: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Distances take time in proportion to the length, and no name is nearly as long: it is no slip of the finger.
+    if wrong.len() > LONGEST_SLIP {
+        return None;
+    }
     let limit = (wrong.len() / 3).max(1);
     let with_distance = accepted.into_iter().map(|name| (strsim::osa_distance(wrong, name), name));
     let best = with_distance.min_by_key(|(distance, _)| *distance)?;
     (best.0 <= limit).then_some(best.1)
 }
+
+const LONGEST_SLIP: usize = 256;
 
 /// "did you mean …? accepted: …"
 pub fn suggest<'a>(wrong: &str, accepted: impl IntoIterator<Item = &'a str>) -> String {
@@ -106,6 +112,8 @@ mod tests {
         assert_eq!(nearest("dealy", ["rate", "delay", "rtt"]), Some("delay"));
         assert_eq!(nearest("shedulr", ["scheduler", "path"]), Some("scheduler"));
         assert_eq!(nearest("bandwidth", ["rate", "delay"]), None);
+        let long = "x".repeat(1000);
+        assert_eq!((nearest(&long, [&*long]), nearest(&long[..256], [&long[..256]])), (None, Some(&long[..256])));
         assert_eq!(
             suggest("mp_capabel", ["dss", "mp_capable"]),
             "did you mean `mp_capable`? accepted: dss, mp_capable"
