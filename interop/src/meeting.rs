@@ -40,6 +40,8 @@ pub struct Party {
     pub plan: Plan,
     /// Further settings of an engine, made to those that follow from the rest.
     pub adjust: Adjust,
+    /// Further parameters of a kernel's namespace.
+    pub sysctls: Vec<(&'static str, &'static str)>,
     /// A kernel's SO_RCVBUF.
     pub receive_buffer: Option<usize>,
     /// An engine's device is recorded here.
@@ -100,6 +102,7 @@ impl Party {
             checksum: false,
             plan,
             adjust: Arc::new(|_| ()),
+            sysctls: Vec::new(),
             receive_buffer: None,
             capture: None,
         }
@@ -109,7 +112,8 @@ impl Party {
     fn set_up(&self, host: &Namespace) -> io::Result<()> {
         machine::set_defaults(host)?;
         let checksum = self.checksum && self.stack == Stack::Kernel;
-        host.sysctl("net.mptcp.checksum_enabled", if checksum { "1" } else { "0" })
+        host.sysctl("net.mptcp.checksum_enabled", if checksum { "1" } else { "0" })?;
+        self.sysctls.iter().try_for_each(|(key, value)| host.sysctl(key, value))
     }
 
     fn engine(&self, namespace: &Namespace, addresses: &[IpAddr]) -> Result<Engine, String> {
