@@ -379,8 +379,8 @@ impl Application for QuitsLate {
     }
 }
 
-/// What the server was told had arrived reaches the sink, however late that has room; then the reset is reported. A
-/// stream that had ended before is whole.
+/// Data that the server was told had arrived reaches the sink, however late that has room; then the reset is reported.
+/// A stream that had ended before is whole.
 #[test]
 fn what_arrived_before_a_reset_reaches_the_sink() {
     for finishes in [false, true] {

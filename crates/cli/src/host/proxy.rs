@@ -90,8 +90,8 @@ pub struct ProxyArgs {
     /// Reset a connection without progress for this long.
     #[arg(long, value_name = "TIME", default_value = "900s", value_parser = span)]
     pub idle: Duration,
-    /// Least rate at which either end has to take what waits for it; 0bit for none. A connection that stays below it for
-    /// some multiple of --idle is reset.
+    /// Least rate at which either end has to take what waits for it; 0bit for none. A connection that stays below it
+    /// for some multiple of --idle is reset.
     #[arg(long, value_name = "RATE", default_value = "16kbit", value_parser = rate)]
     pub least_rate: Rate,
     /// Longest time to connect to a destination, with the lookup of its name.

@@ -73,7 +73,7 @@ fn a_stream_that_had_ended_ends_in_order_although_the_connection_is_reset() {
     assert_eq!((bytes.len(), end), (700, Ok(Read::End)));
 }
 
-/// Who reads at the event, before the next segment leaves, reads the same.
+/// Reading at the event, before the next segment leaves, gives the same.
 #[test]
 fn it_can_be_read_at_once() {
     let (mut puppet, line) = unread(server());
