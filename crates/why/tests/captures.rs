@@ -192,6 +192,15 @@ fn a_bloated_queue() {
     }
 }
 
+/// A path that lets some packets overtake others: senders take the late ones for lost.
+#[test]
+fn a_path_that_reorders() {
+    let reorder = "rtt = \"20ms\"\nreorder = { probability = \"5%\", delay = \"30ms\" }\n";
+    let answer = Captured::of("reorder", &TWO.replacen("rtt = \"20ms\"\n", reorder, 1)).ask(BOTH);
+    assert!(answer.sentence.starts_with("On wlan packets overtook each other ("), "{}", answer.sentence);
+    assert!(!has(&Captured::of("in-order", TWO).ask(BOTH), FaultKind::Reordering));
+}
+
 #[test]
 fn a_backup_path() {
     let text = TWO.replacen("rtt = \"40ms\"\n", "rtt = \"40ms\"\nbackup = true\n", 1);

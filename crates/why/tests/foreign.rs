@@ -281,3 +281,42 @@ fn an_early_kernels_authenticator_is_named() {
     assert_eq!(told(true), (Some("bad"), true));
     assert_eq!(told(false), (Some("good"), false));
 }
+
+/// Twenty writes of a full segment and a rest; each rest leaves `delay` microseconds later, right after the
+/// acknowledgment, or with the full segment if it is not held back.
+fn rests(held: bool, delay: u64) -> Pen {
+    let mut pen = Pen::mptcp(1);
+    pen.stamps = false;
+    pen.open([0, 1_000, 1_100]);
+    for write in 0..20 {
+        let at = 10_000 + 10_000 * write + write * delay;
+        pen.data(at, CLIENT, 1400);
+        if !held {
+            pen.data(at + 10, CLIENT, 100);
+        }
+        pen.ack(at + delay, SERVER, true);
+        if held {
+            pen.data(at + delay + 50, CLIENT, 100);
+        }
+        pen.ack(at + delay + 1_050, SERVER, true);
+    }
+    pen
+}
+
+/// Small segments that wait for acknowledgments are told from those that do not, and prompt acknowledgments from late
+/// ones.
+#[test]
+fn small_segments_that_are_held_back_are_named() {
+    let sentence = |held: bool, delay: u64| {
+        let capture = common::pcap(&rests(held, delay).records, 65_535);
+        inquiry("rests", &capture).answer(None).sentence
+    };
+    let prompt = sentence(true, 8_000);
+    assert!(prompt.starts_with("On 192.0.2.10 the sender held 20 small segments back"), "{prompt}");
+    let late = sentence(true, 60_000);
+    assert!(late.starts_with("On 192.0.2.10 the sender waited 20 times for an acknowledgment"), "{late}");
+    for delay in [8_000, 60_000] {
+        let free = sentence(false, delay);
+        assert!(!free.contains("Nagle") && !free.contains("TCP_NODELAY"), "{free}");
+    }
+}

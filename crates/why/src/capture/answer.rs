@@ -111,6 +111,12 @@ pub enum FaultKind {
     MtuBlackHole,
     /// Packets of a subflow leave by the interface of another path.
     WrongRoute,
+    /// The sender holds small segments back until all before them is acknowledged.
+    Nagle,
+    /// The sender waits for acknowledgments that the receiver delays.
+    DelayedAck,
+    /// Packets overtake each other on their way.
+    Reordering,
 }
 
 /// A fault of the set-up.

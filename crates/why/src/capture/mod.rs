@@ -14,6 +14,7 @@ mod choice;
 mod faults;
 mod link;
 mod log;
+mod mechanism;
 mod picture;
 mod sender;
 mod stream;
@@ -307,6 +308,10 @@ impl CaptureInquiry {
             shares.any(|share| share.limit == Limit::PathDown && share.path == *path)
         };
         let mut faults = group.faults();
+        if let Some(direction) = directions.first() {
+            let found = mechanism::mechanisms(&painted.pictures, main, direction.time_ns, &names);
+            faults.splice(0..0, found);
+        }
         faults.retain(|fault| fault.kind != FaultKind::Unused || !is_down(&fault.path));
         let about = self.about(candidate, &painted, main);
         let report = &self.watched.findings.report;

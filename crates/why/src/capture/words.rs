@@ -78,10 +78,14 @@ fn nothing(answer: &CaptureAnswer) -> String {
     }
 }
 
+/// Faults of paths that do carry data.
+const OF_A_PATH_IN_USE: [FaultKind; 5] =
+    [FaultKind::MtuBlackHole, FaultKind::WrongRoute, FaultKind::Nagle, FaultKind::DelayedAck, FaultKind::Reordering];
+
 fn fault_words(connection: &JudgedConnection, fault: &Fault) -> String {
     let remedy = fault.remedy.as_ref().map_or(String::new(), |remedy| format!(" {remedy}"));
     match (&fault.path, fault.kind) {
-        (Some(path), FaultKind::MtuBlackHole | FaultKind::WrongRoute) => format!("On {path} {}.{remedy}", fault.text),
+        (Some(path), kind) if OF_A_PATH_IN_USE.contains(&kind) => format!("On {path} {}.{remedy}", fault.text),
         (Some(path), _) => format!("{path} carried nothing: {}.{remedy}", fault.text),
         (None, _) => match connection.paths.first() {
             Some(only) => format!("Only {} carried data: {}.{remedy}", only.name, fault.text),
