@@ -110,10 +110,11 @@ impl Connection {
     /// Answers a SYN on a synchronised subflow: the peer has not seen our third ACK, or an attacker guesses.
     pub(super) fn answer_syn(&mut self, now: Instant, slot: Slot, segment: &Segment, shared: &mut Shared) {
         shared.counters.unacceptable += 1;
-        let subflow = &self.subflows[slot];
+        let subflow = &mut self.subflows[slot];
         let repeated = segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK) && segment.seq == subflow.rx.irs;
         let unconfirmed = subflow.state == State::Confirming || (!subflow.is_join() && !self.life.is_confirmed());
         if repeated && unconfirmed {
+            subflow.liveness.repeated_syn = true;
             self.send_third_ack(now, slot, shared);
         } else {
             self.challenge(now, slot, shared);

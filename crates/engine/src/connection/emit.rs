@@ -21,6 +21,10 @@ pub(crate) fn tag(connection: crate::ConnectionId, subflow: anabranch_units::Sub
     u64::from(connection.index) << 32 | u64::from(connection.generation as u16) << 16 | u64::from(subflow.0)
 }
 
+/// Timeouts after which the client's first data leaves without the keys: twice the keys were lost with it, and the third
+/// ACK before. Arbitrary: fewer give MPTCP up for a burst of losses, more keep a connection behind such a box waiting.
+const KEYS_IN_VAIN: u32 = 2;
+
 impl Connection {
     /// A segment on a subflow with acknowledgment, window and timestamps filled in, the delayed ACK settled.
     fn base(&mut self, now: Instant, slot: Slot, flags: Flags, offset: u64, shared: &mut Shared) -> Box<Segment> {
@@ -89,7 +93,7 @@ impl Connection {
         for option in options {
             segment.options.push_mptcp(option);
         }
-        self.add_fail(&mut segment);
+        self.add_fail(slot, &mut segment);
         let subflow = &mut self.subflows[slot];
         let sacking = subflow.has_to_sack();
         subflow.rx.ack.unreported = false;
@@ -148,7 +152,7 @@ impl Connection {
         };
         if self.life.mode() == Mode::Plain {
             segment.options.set_dss(self.infinite_mapping(sent));
-            self.add_fail(&mut segment);
+            self.add_fail(slot, &mut segment);
         } else {
             self.add_mapping(slot, map.as_ref(), &mut segment);
         }
@@ -210,8 +214,13 @@ impl Connection {
         let map = self.keys.map(declared);
         let joined = self.subflows[slot].is_join();
         let first_data = declared.data == 0 && !self.life.is_confirmed() && !joined && self.role == super::Role::Client;
-        if first_data && !declared.data_fin && self.keys.remote.is_some() {
-            // The client's first data repeats the keys until the peer has shown that it has them (RFC 8684 §3.1).
+        let subflow = &self.subflows[slot];
+        let alive = subflow.liveness.repeated_syn || subflow.opened_at.is_some_and(|at| subflow.liveness.heard > at);
+        let in_vain = alive && subflow.tx.recovery.consecutive_rtos() >= KEYS_IN_VAIN;
+        if first_data && !declared.data_fin && !in_vain && self.keys.remote.is_some() {
+            // The client's first data repeats the keys until the peer has shown that it has them (RFC 8684 §3.1). If
+            // they never get through where other segments do, a box drops what carries them: with a DSS in their place
+            // the peer falls back.
             let capable = self.capable(true, Some((map.length, map.checksum)));
             segment.options.push_mptcp(MpOption::Capable(capable));
             return;

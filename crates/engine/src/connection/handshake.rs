@@ -6,6 +6,7 @@ use super::slots::Slot;
 use super::{Connection, Life, Mode, Role, emit};
 use crate::memory::Offer;
 use crate::path_rate::PathRate;
+use crate::rtt::RttEstimator;
 use crate::sent_log::NO_MARK;
 use crate::shared::{Route, Shared};
 use crate::subflow::{HandshakeTimer, Origin, State, Subflow};
@@ -163,8 +164,7 @@ impl Connection {
 
     pub(super) fn start_handshake(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
         let timeout = shared.config.profile.initial_rto;
-        self.subflows[slot].handshake =
-            Some(HandshakeTimer { first_sent: now, deadline: now + timeout, timeout, retries: 0 });
+        self.subflows[slot].handshake = Some(HandshakeTimer::new(now, timeout));
         self.send_handshake(now, slot, shared);
     }
 
@@ -314,7 +314,7 @@ impl Connection {
         subflow.tx.rtt.sample(now, rtt);
         // Repeated until the fourth ACK confirms that it arrived (RFC 8684 §3.2).
         let timeout = rtt * 2 + Duration::from_millis(1);
-        subflow.handshake = Some(HandshakeTimer { first_sent: now, deadline: now + timeout, timeout, retries: 0 });
+        subflow.handshake = Some(HandshakeTimer::new(now, timeout));
         self.subflows[slot].remember_answer(now, &mut shared.memory);
         self.send_third_ack(now, slot, shared);
     }
@@ -385,12 +385,34 @@ impl Connection {
                     self.life = Life::new(Mode::Multipath);
                     self.keys.learn(theirs, shared.chosen.idsn(theirs));
                 }
-                // Data with a DSS has overtaken the third ACK; the keys will come.
-                None if segment.options.has_dss() => return false,
+                None if self.keys_may_come(now, slot, segment, shared) => return false,
                 _ => self.fall_back(now, FallbackReason::ThirdAck, shared),
             }
         }
         self.establish(now, slot, segment, shared);
+        true
+    }
+
+    /// Tells whether the client's keys may still come after `segment`, which has a DSS in their place: it has overtaken
+    /// them. The beginning of the stream repeats the keys for as long as the client counts on MPTCP (RFC 8684 §3.1);
+    /// without them it never will again: Linux leaves them out once the DATA_FIN is known. Segments behind the
+    /// beginning are no proof, but the wait for it is bounded: the client repeats it within a timeout, and the SYN/ACK,
+    /// repeated too, makes a client answer whose beginning never gets through (A-LOST-KEYS).
+    fn keys_may_come(&mut self, now: Instant, slot: Slot, segment: &Segment, shared: &Shared) -> bool {
+        let Some(dss) = segment.options.dss() else { return false };
+        let subflow = &mut self.subflows[slot];
+        let at_beginning = segment.seq == subflow.rx.irs + 1 && (!segment.payload.is_empty() || dss.data_fin);
+        let rtt = subflow.handshake_rtt(now, segment);
+        let Some(timer) = subflow.handshake.as_mut().filter(|_| !at_beginning) else { return false };
+        if let Some(until) = timer.keys_until {
+            return now < until;
+        }
+        let mut estimator = RttEstimator::new(shared.config.profile.rto);
+        estimator.sample(now, rtt);
+        let timeout = estimator.rto().min(timer.timeout);
+        timer.keys_until = Some(now + timeout * KEY_TIMEOUTS);
+        timer.timeout = timeout;
+        timer.deadline = timer.deadline.min(now + timeout);
         true
     }
 
@@ -491,6 +513,9 @@ pub(super) fn acceptable_offer(capable: &MpCapable) -> bool {
 pub(super) fn usable(capable: &MpCapable) -> bool {
     capable.version == VERSION && capable.hmac_sha256 && !capable.extensibility
 }
+
+/// Timeouts after which a client that sends DSS without its keys is taken for one that will not repeat them.
+const KEY_TIMEOUTS: u64 = 3;
 
 /// The version of RFC 8684.
 const VERSION: u8 = 1;

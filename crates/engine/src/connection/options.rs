@@ -100,7 +100,12 @@ impl Connection {
             }
             return true;
         }
-        let acks_data = ack > subflow.tx.recovery.snd_una() && ack > 1 && self.sender.outgoing.nxt > 0;
+        let out = &self.sender.outgoing;
+        // A DATA_FIN without data takes no number of the subflow's that could be acknowledged. It is repeated with a
+        // question, and an answer without DSS from a peer that never sent one comes from plain TCP.
+        let fin_alone = self.role == Role::Client && !self.life.is_confirmed() && out.nxt == 0 && out.fin_sent;
+        let answers_fin = fin_alone && !subflow.is_join() && self.timers.data_backoff > 0;
+        let acks_data = answers_fin || ack > subflow.tx.recovery.snd_una() && ack > 1 && out.nxt > 0;
         // MPTCP peers put a DSS on their FINs too; a bare one closes a stream of plain TCP. Data may lie under a
         // mapping that came or comes apart from it: whether it does is found out when it is next in order.
         let bare_fin = segment.payload.is_empty() && segment.flags.has(Flags::FIN);

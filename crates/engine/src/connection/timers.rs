@@ -452,7 +452,8 @@ impl Connection {
             return self.send_fin(now, slot, shared);
         }
         self.send_data_fin(now, slot, fin, Purpose::DataFin { retries: self.timers.data_backoff }, shared);
-        if self.timers.data_backoff > FINS_BEFORE_ASKING {
+        // One that has never said anything is asked at once: it may be plain TCP, to which a DATA_FIN is nothing.
+        if self.timers.data_backoff > FINS_BEFORE_ASKING || !self.life.is_confirmed() {
             self.subflows[slot].liveness.unanswered_probes += 1;
             self.send_window_probe(now, slot, shared);
         }

@@ -7,6 +7,8 @@ use anabranch_units::Instant;
 pub(crate) struct Liveness {
     /// Time at which the latest acceptable segment arrived.
     pub(crate) heard: Instant,
+    /// The peer has repeated its SYN/ACK since the handshake: segments of ours do not reach it, or not all.
+    pub(crate) repeated_syn: bool,
     /// Keepalives in a row that nothing answered.
     pub(crate) keepalives: u32,
     /// Window probes in a row that nothing answered.
@@ -46,6 +48,7 @@ impl Liveness {
     pub(super) fn new() -> Self {
         Liveness {
             heard: Instant::ZERO,
+            repeated_syn: false,
             keepalives: 0,
             unanswered_probes: 0,
             potentially_failed: false,

@@ -55,6 +55,15 @@ pub(crate) struct HandshakeTimer {
     pub(crate) deadline: Instant,
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
+    /// End of the wait for the keys of a client that has sent a DSS without them; `None` before such a segment.
+    pub(crate) keys_until: Option<Instant>,
+}
+
+impl HandshakeTimer {
+    /// The timer of a segment that leaves now.
+    pub(crate) fn new(now: Instant, timeout: Duration) -> Self {
+        HandshakeTimer { first_sent: now, deadline: now + timeout, timeout, retries: 0, keys_until: None }
+    }
 }
 
 pub(crate) struct Subflow {

@@ -448,7 +448,9 @@ fn the_keys_go_before_an_early_data_fin() {
     puppet.wait(Duration::from_secs(2));
     let keys = |s: &Segment| s.options.mptcp().iter().any(|option| matches!(option, MpOption::Capable(_)));
     let fin = |s: &Segment| s.options.dss().is_some_and(|dss| dss.data_fin);
-    let out = puppet.take();
+    let mut out = puppet.take();
+    // The question behind a repeated one goes without saying.
+    out.retain(|s| keys(s) || fin(s));
     assert!(out.len() >= 4 && out.len() % 2 == 0, "{out:?}");
     assert!(out.chunks(2).all(|pair| keys(&pair[0]) && !fin(&pair[0]) && fin(&pair[1])), "{out:?}");
     puppet.confirm(line, 1, 0);

@@ -19,6 +19,7 @@ mod handshake;
 mod hostile_calls;
 mod hostile_segments;
 mod keepalives;
+mod lost_keys;
 mod mappings;
 mod memory;
 mod next_timeout;

@@ -1,0 +1,194 @@
+//! Keys that never arrive, and options that are lost in one direction: every wait for them ends (RFC 8684 §3.1, §3.7).
+
+use crate::common::puppet::{Line, Puppet};
+use crate::common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
+use anabranch_engine::{Event, FallbackReason};
+use anabranch_units::Duration;
+use anabranch_wire::{Dss, Flags, MpCapable, MpOption, Segment};
+use bytes::Bytes as Payload;
+
+/// A server that has answered a SYN, and the client's side of it: the third ACK is lost.
+fn without_third_ack() -> (Puppet, Line) {
+    let mut puppet = Puppet::new(config([server_ip(0)]));
+    let line = puppet.syn(MpOption::Capable(MpCapable::OFFER), 0);
+    let line = puppet.answered(line);
+    puppet.take();
+    (puppet, line)
+}
+
+fn accepted(puppet: &Puppet, multipath: bool) -> bool {
+    puppet.has(|event| *event == Event::Accepted { multipath })
+}
+
+/// A Linux client leaves the keys out of its first data once it knows of its DATA_FIN; it never sends them again.
+#[test]
+fn the_beginning_without_keys_means_plain_tcp_at_once() {
+    for (length, data_fin) in [(100, false), (100, true), (0, true)] {
+        let (mut puppet, line) = without_third_ack();
+        let mut dss = if length == 0 { puppet.data_fin(0) } else { puppet.map(1, 0, length) };
+        if data_fin && length > 0 {
+            dss.data_fin = true;
+            dss.map = dss.map.map(|map| anabranch_wire::Map { length: length + 1, ..map });
+        }
+        puppet.send(line.ack(1), |s| {
+            s.options.set_dss(Some(dss));
+            s.payload = Payload::from_static(&PATTERN[..usize::from(length)]).into();
+        });
+        assert!(accepted(&puppet, false), "{length} bytes, DATA_FIN {data_fin}: {:?}", puppet.events);
+        assert!(puppet.has(|event| *event == Event::Fallback(FallbackReason::ThirdAck)) || !puppet.events.is_empty());
+        assert!(puppet.read == PATTERN[..usize::from(length)]);
+        let out = puppet.take();
+        assert!(out.iter().all(|s| !s.options.has_mptcp()), "the client has to hear of it: {out:#?}");
+    }
+}
+
+/// Data from behind the beginning, as after a loss of its first segment.
+fn behind(puppet: &mut Puppet, line: Line) {
+    let map = puppet.map(101, 100, 100);
+    puppet.data(line, 101, &PATTERN[100..200], Some(map));
+}
+
+/// The beginning comes with the keys within the client's timeout: the connection is MPTCP.
+#[test]
+fn data_from_behind_the_beginning_waits_for_the_keys() {
+    let (mut puppet, line) = without_third_ack();
+    behind(&mut puppet, line);
+    puppet.wait(Duration::from_millis(250));
+    behind(&mut puppet, line);
+    assert!(puppet.events.is_empty(), "{:?}", puppet.events);
+    let keys = puppet.keys(Some((100, None)));
+    puppet.send(line.ack(1), |s| {
+        s.options.push_mptcp(MpOption::Capable(keys));
+        s.payload = Payload::from_static(&PATTERN[..100]).into();
+    });
+    assert!(accepted(&puppet, true), "{:?}", puppet.events);
+}
+
+/// A box drops every segment with the keys. The SYN/ACK is repeated after a timeout, so that the client has to say
+/// something, and after three timeouts what it says without keys means plain TCP.
+#[test]
+fn the_wait_for_the_keys_ends_after_three_timeouts() {
+    let (mut puppet, line) = without_third_ack();
+    let start = puppet.now;
+    behind(&mut puppet, line);
+    let mut asked = 0;
+    while !accepted(&puppet, false) && puppet.now.since(start) < Duration::from_secs(10) {
+        puppet.wait(Duration::from_millis(10));
+        for _ in puppet.take().iter().filter(|s| s.flags.has(Flags::SYN)) {
+            asked += 1;
+            let ack = puppet.data_ack(0);
+            puppet.send(line.ack(201), |s| s.options.set_dss(Some(ack)));
+        }
+    }
+    // The round trip of the handshake is below a millisecond here, so a timeout is about 200 ms.
+    assert!(accepted(&puppet, false) && asked >= 2, "asked {asked} times: {:?}", puppet.events);
+    assert!(puppet.now.since(start) < Duration::from_millis(1500), "after {}", puppet.now.since(start));
+}
+
+fn has_keys(segment: &Segment) -> bool {
+    !segment.flags.has(Flags::SYN) && segment.options.mptcp().iter().any(|o| matches!(o, MpOption::Capable(_)))
+}
+
+/// The same between two engines: with data of the client or none, a pause before it, and with its end or without.
+#[test]
+fn a_box_that_drops_all_keys_makes_both_ends_fall_back() {
+    for (request, closes, pause) in [
+        (100, true, 0),
+        (100, false, 0),
+        (20_000, true, 0),
+        (20_000, false, 0),
+        (0, true, 0),
+        (100, false, 3000),
+        (0, false, 0),
+    ] {
+        let mut pair = Pair::new(2);
+        pair.rule = Box::new(|_, segment| !has_keys(segment));
+        pair.open();
+        pair.run(Duration::from_millis(pause));
+        pair.write(CLIENT, &PATTERN[..request]);
+        pair.run(Duration::from_millis(1));
+        if closes {
+            pair.shutdown(CLIENT);
+        }
+        let quiet = request == 0 && !closes;
+        pair.run(Duration::from_secs(if quiet { 12 } else { 4 }));
+        let case = format!("{request} bytes, closed {closes}, after {pause} ms: {:?}", pair.events);
+        assert_eq!(pair.read[SERVER].len(), request, "{case}");
+        assert!(pair.has(SERVER, |event| *event == Event::Accepted { multipath: false }), "{case}");
+        assert!(!closes || pair.has(SERVER, |event| *event == Event::PeerFinished), "{case}");
+        pair.write(SERVER, &PATTERN[..50_000]);
+        pair.run(Duration::from_secs(2));
+        assert_eq!(pair.read[CLIENT].len(), 50_000, "{case}");
+    }
+}
+
+/// A client whose request was acknowledged without a DSS has become plain TCP; its peer has the keys and does not know.
+fn half_fallen_back() -> (Puppet, Line) {
+    let (mut puppet, line) = Puppet::connected(config([client_ip(0)]), MpCapable::OFFER);
+    puppet.write(&PATTERN[..100]);
+    puppet.take();
+    puppet.send(line.acking(101).ack(1), |_| {});
+    assert!(puppet.has(|event| *event == Event::Fallback(FallbackReason::FirstData)));
+    (puppet, line.acking(101))
+}
+
+fn fails(segments: &[Segment]) -> usize {
+    let fail = |s: &&Segment| s.options.mptcp().iter().any(|o| matches!(o, MpOption::Fail { .. }));
+    segments.iter().filter(fail).count()
+}
+
+/// MP_FAIL on the ACKs of the first window tells the peer, which would wait for DATA_ACKs; then it must have followed.
+#[test]
+fn the_peer_hears_that_its_options_are_lost() {
+    let (mut puppet, line) = half_fallen_back();
+    assert_eq!(fails(&puppet.take()), 0, "nothing to say before it sends");
+    let segment = |puppet: &mut Puppet, at: u64| {
+        puppet.data(line, 1 + at, &PATTERN[..1000], None);
+        puppet.data(line, 1001 + at, &PATTERN[..1000], None);
+        let out = puppet.take();
+        (out.len(), fails(&out))
+    };
+    for at in (0..20_000).step_by(2000) {
+        let (sent, failed) = segment(&mut puppet, at);
+        assert!(sent > 0 && failed == sent, "{failed} of {sent} at {at}");
+    }
+    let window = 8 << 20;
+    for at in (20_000..window).step_by(2000) {
+        segment(&mut puppet, at);
+    }
+    assert_eq!(segment(&mut puppet, window).1, 0, "a peer so far ahead has followed");
+}
+
+/// Its answer, were it to get through, ends it; so does our infinite mapping.
+#[test]
+fn the_peer_has_heard_once_it_acknowledges_the_infinite_mapping() {
+    let (mut puppet, line) = half_fallen_back();
+    puppet.write(&PATTERN[100..200]);
+    let infinite = |s: &&Segment| s.options.dss().and_then(|dss: Dss| dss.map).is_some_and(|map| map.length == 0);
+    assert_eq!(puppet.take().iter().filter(infinite).count(), 1);
+    puppet.data(line.acking(201), 1, &PATTERN[..1000], None);
+    puppet.data(line.acking(201), 1001, &PATTERN[..1000], None);
+    assert_eq!(fails(&puppet.take()), 0);
+}
+
+/// All options of one direction are stripped after the SYN/ACK: whoever falls back, the other follows.
+#[test]
+fn options_lost_in_one_direction_hold_nothing_up() {
+    for stripped in [CLIENT, SERVER] {
+        for (request, answer) in [(100, 200_000), (200_000, 100), (0, 200_000)] {
+            let mut pair = Pair::new(1);
+            pair.rule = Box::new(move |host, segment| {
+                if host == stripped && !segment.flags.has(Flags::SYN) {
+                    segment.options.strip_mptcp();
+                }
+                true
+            });
+            pair.open();
+            pair.write(CLIENT, &PATTERN[..request]);
+            pair.write(SERVER, &PATTERN[..answer]);
+            pair.run(Duration::from_secs(3));
+            let case = format!("from host {stripped}, {request} and {answer} bytes: {:?}", pair.events);
+            assert!(pair.read[SERVER] == PATTERN[..request] && pair.read[CLIENT] == PATTERN[..answer], "{case}");
+        }
+    }
+}
