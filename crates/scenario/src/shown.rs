@@ -82,7 +82,7 @@ fn quote(source: &dyn SourceCode, labels: &[LabeledSpan]) -> Option<(Excerpt, Ve
     let spans = labels.iter().zip(moved.chunks(2));
     let labels = spans.map(|(label, at)| {
         let length = at[1].saturating_sub(at[0]);
-        LabeledSpan::new(label.label().map(|text| safe(text)), at[0], length)
+        LabeledSpan::new(label.label().map(safe), at[0], length)
     });
     let name = contents.name().map(safe);
     Some((Excerpt { name, text, line: contents.line() }, labels.collect()))
