@@ -43,7 +43,7 @@ fn merged(summary: &Summary) -> (Summary, String) {
             // The one that the differences are to is looked for in the table.
             let named = names.iter().find(|name| **name == summary.reference).unwrap_or(&names[0]);
             row.scheduler = format!("{named} and {} more", group.len() - 1);
-            row.to_reference = group.iter().find_map(|ranked| ranked.to_reference.clone());
+            row.to_reference = group.iter().find_map(|ranked| ranked.to_reference);
         }
         ranking.push(row);
     }
