@@ -10,8 +10,9 @@
 //! 1. *late*: counted as lost there and not sent again; or its acknowledgment is late by four variations,
 //!    `now > sent + srtt + max(4 · rttvar, 4 ms)`; or the subflow is silent for as long, or for twice the SRTT, with
 //!    data in flight (a failed path is one loss, not many); or the subflow is not usable;
-//! 2. *overtaken*: the copy should arrive before the original;
-//! 3. *insured*: neither, but all data has been sent, the carrier loses data, and half of the budget is left.
+//! 2. *overtaken*: the copy should arrive before the original, by a millisecond at least;
+//! 3. *insured*: neither, but all data has been sent, the carrier loses data, and half of the budget is left. A path
+//!    that has carried 128 segments and lost none loses nothing.
 //!
 //! Late data go first, the oldest of them. At the end of the data the last to arrive follow, at a full window the
 //! oldest.
@@ -20,9 +21,12 @@
 //! data. It arrives later if the path's rate is known and the data in flight before it needs longer at that rate.
 //!
 //! Copies of all kinds stay below `allowance` segments plus `share` of the first transmissions, which bounds the rate
-//! that they take from others at a bottleneck. Includes [`Opportunistic`](super::Opportunistic), whose copies at a full
-//! window are not counted.
+//! that they take from others at a bottleneck. Copies of data that is neither lost nor on a failed path (silent while
+//! another is heard) also stay below 100 kB, 250 kB/s and ten times the loss rate of what is sent: where paths are fast
+//! and lose nothing, a copy saves microseconds and takes the place of new data. Includes
+//! [`Opportunistic`](super::Opportunistic), whose copies at a full window have the second bound alone.
 
+use super::budget::{Budget, Need};
 use super::opportunistic::pays;
 use super::{
     Capabilities, Entry, FlightView, Opportunistic, Order, Piece, Reinjection, Repeat, Request, SubflowSet,
@@ -53,45 +57,43 @@ const ALLOWANCE: Number =
 #[derive(Debug)]
 pub struct Insured {
     opportunistic: Opportunistic,
-    share: f64,
-    allowance: f64,
-    /// Bytes sent for the first time.
-    sent: u64,
-    /// Bytes copied.
-    copied: u64,
+    budget: Budget,
 }
 
 /// Transmissions that were repeated already and that are passed in search of one that was not.
 const REACH: usize = 512;
-/// Part of the budget that insurance may use.
-const INSURANCE: f64 = 0.5;
-/// A loss estimate below this is none.
-const LOSSLESS: f64 = 1e-4;
+/// Gain in time below which a copy is not worth its bytes: arrivals are not foretold better than this.
+const LEAST_GAIN: Duration = Duration::from_millis(1);
 
 impl Insured {
     /// Reads the bounds from `params`.
     pub fn new(params: &Params) -> Self {
         Insured {
             opportunistic: Opportunistic::new(PENALISE.of(params)),
-            share: SHARE.of(params) / 100.0,
-            allowance: ALLOWANCE.of(params),
-            sent: 0,
-            copied: 0,
+            budget: Budget::new(SHARE.of(params) / 100.0, ALLOWANCE.of(params)),
         }
     }
 
-    /// Returns true if `part` of the budget has room for another segment.
-    fn affords(&self, subflow: &SubflowView, part: f64) -> bool {
-        let mss = subflow.mss.as_f64();
-        let budget = self.allowance * mss + self.share * self.sent as f64;
-        self.copied as f64 + mss <= part * budget
+    /// The copy of the oldest data on `on`, which pays, if the budget has room for it.
+    fn at_opportunity(&mut self, now: Instant, on: SubflowId, flight: &FlightView<'_>) -> Request {
+        let mss = flight.view.subflow(on).map_or(Bytes::ZERO, |subflow| subflow.mss);
+        if !self.budget.affords(mss, Need::Window) {
+            return Request::default();
+        }
+        let request = self.opportunistic.next(now, flight);
+        if let Some(repeat) = &request.repeat {
+            let length = flight.outstanding.piece(repeat.from).map_or(mss, |piece| piece.length);
+            self.budget.on_copied(length.min(mss));
+        }
+        request
     }
 
     /// The copy that pays most, on the subflow with the lowest SRTT of those with room.
     fn best(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
         let ends = flight.view.unsent.is_zero();
         let wants = |(subflow, _): &Taker<'_>| ends || is_tight(flight, subflow);
-        let able = |(subflow, _): &Taker<'_>| subflow.has_room_to_repeat() && self.affords(subflow, 1.0);
+        let able =
+            |(subflow, _): &Taker<'_>| subflow.has_room_to_repeat() && self.budget.affords(subflow.mss, Need::Lost);
         let takers = flight.marked().filter(able).filter(wants);
         let best = takers.filter_map(|on| {
             let others = carriers(flight).filter(|carrier| carrier.state.id != on.1.id);
@@ -101,7 +103,7 @@ impl Insured {
             Some((on.0.srtt, on.0, copy))
         });
         let (_, on, copy) = best.min_by_key(|(srtt, on, _)| (*srtt, on.id))?;
-        self.copied += copy.length.get().min(on.mss.get());
+        self.budget.on_copied(copy.length.min(on.mss));
         Some(Repeat { on: on.id, from: copy.from, why: if ends { Why::Tail } else { Why::Window } })
     }
 
@@ -113,21 +115,22 @@ impl Insured {
         if let Some((Transmission { piece, lost }, passed)) =
             first_single(carrier.state.id, Order::OldestFirst, state.mark, flight)
         {
-            let late = lost || carrier.view.is_none_or(|its| now > overdue(&piece, its));
-            if late || (!ends && carrier.overtaken(now, &piece, passed + piece.length, view)) {
+            // While the peer is heard here, a path that is silent has failed; if it is not, both wait for the peer.
+            let failed = |its: &SubflowView| its.silent_from().is_some_and(|silent| view.heard > silent);
+            let lost = lost || carrier.view.is_none_or(failed);
+            let late = || carrier.view.is_some_and(|its| now > overdue(&piece, its));
+            let pays = || late() || (!ends && carrier.overtaken(now, &piece, passed + piece.length, view));
+            if lost || (self.budget.affords(view.mss, Need::Late) && pays()) {
                 return Some(Candidate { from: piece.from, length: piece.length, due: None });
             }
         }
         let its = carrier.view.filter(|_| ends)?;
         let (newest, behind) = first_single(carrier.state.id, Order::NewestFirst, state.mark, flight)?;
         let (piece, before) = (newest.piece, its.in_flight.saturating_sub(behind));
-        let insures = its.loss > LOSSLESS && self.affords(view, INSURANCE);
+        let insures = self.budget.affords(view.mss, Need::Insurance { loss: its.loss });
+        let overtakes = || self.budget.affords(view.mss, Need::Late) && carrier.overtaken(now, &piece, before, view);
         let due = Some(carrier.due(now, &piece, before));
-        (insures || carrier.overtaken(now, &piece, before, view)).then_some(Candidate {
-            from: piece.from,
-            length: piece.length,
-            due,
-        })
+        (insures || overtakes()).then_some(Candidate { from: piece.from, length: piece.length, due })
     }
 }
 
@@ -157,7 +160,8 @@ impl Carrier<'_> {
 
     /// True if a copy that leaves now on `on` should arrive before `piece`.
     fn overtaken(&self, now: Instant, piece: &Piece, before: Bytes, on: &SubflowView) -> bool {
-        (now + on.one_way_delay()).max(drained(now, on.in_flight + on.mss, on)) < self.due(now, piece, before)
+        let arrival = (now + on.one_way_delay()).max(drained(now, on.in_flight + on.mss, on));
+        arrival + LEAST_GAIN < self.due(now, piece, before)
     }
 }
 
@@ -200,14 +204,15 @@ fn overdue(piece: &Piece, carrier: &SubflowView) -> Instant {
 }
 
 impl Reinjection for Insured {
-    fn on_sent(&mut self, _now: Instant, sent: &Piece, _on: SubflowId, _flight: &FlightView<'_>) {
-        self.sent += sent.length.get();
+    fn on_sent(&mut self, now: Instant, sent: &Piece, on: SubflowId, flight: &FlightView<'_>) {
+        let loss = flight.view.subflow(on).map_or(0.0, |subflow| subflow.loss);
+        self.budget.on_sent(now, sent.length, loss);
     }
 
     fn next(&mut self, now: Instant, flight: &FlightView<'_>) -> Request {
         match &flight.opportunity {
             // Subflows are penalised only together with a copy: without one, the penalty would help no subflow.
-            Some(opportunity) if pays(opportunity, flight.view) => self.opportunistic.next(now, flight),
+            Some(opportunity) if pays(opportunity, flight.view) => self.at_opportunity(now, opportunity.on, flight),
             Some(_) => Request::default(),
             None => self.best(now, flight).into(),
         }

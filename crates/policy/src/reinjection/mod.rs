@@ -4,6 +4,7 @@
 //! elsewhere, and data that a subflow acknowledged but no DATA_ACK covers is repeated after the connection-level
 //! timeout.
 
+mod budget;
 mod class;
 mod cursors;
 mod flight;
