@@ -161,7 +161,7 @@ pub enum HostCommand {
     Serve(host::ServeArgs),
     /// Download or upload over MPTCP, by an engine on a TUN device.
     Fetch(host::FetchArgs),
-    /// Add MPTCP to programs without it: in front of a TCP service, or behind SOCKS5 and HTTP CONNECT.
+    /// Add MPTCP to programs without it: in front of a TCP service, or behind SOCKS5 and HTTP.
     Proxy(host::ProxyArgs),
 }
 

@@ -365,13 +365,23 @@ fn borrowed_addresses_carry_socks_clients_and_are_given_back() {
     let mut proxy = hosts.proxy(&hosts.client, &arguments);
     assert_ne!(settings(&hosts.client), before, "or this test cannot tell");
     let joins = || counter(&hosts.server, "MPTcpExtMPJoinAckRx");
-    for (words, least) in [(["--socks5-hostname", "127.0.0.1:1080"], 1), (["-px", "http://127.0.0.1:1080"], 2)] {
+    for (words, least) in [
+        (["--socks5-hostname", "127.0.0.1:1080"], 1),
+        (["-px", "http://127.0.0.1:1080"], 2),
+        (["-x", "http://127.0.0.1:1080"], 3),
+    ] {
         let words = [&["curl", "-sSf"], &words[..], &["http://10.77.0.1/file"]].concat();
         // The kernel sees joins from the second address.
         let got = held_curl(&hosts.client, &words, || joins() >= least);
         assert!(got == hosts.file(), "{words:?}: every byte");
     }
     assert_eq!(counter(&hosts.server, "MPTcpExtMPCapableFallbackACK"), 0);
+    // Two requests on one connection, and an answer of nginx's own.
+    let plain = ["curl", "-sS", "-x", "http://127.0.0.1:1080", "-w", "%{http_code} %{num_connects}\n", "-r", "0-3"];
+    let words = [&plain[..], &["http://10.77.0.1/file", "http://10.77.0.1/none"]].concat();
+    let got = curl(&hosts.client, &words).stdout;
+    assert_eq!(got[..4], hosts.file()[..4]);
+    assert!(got.ends_with(b"404 0\n"), "{}", String::from_utf8_lossy(&got));
     // The address is the kernel's own as well.
     let own = curl(&hosts.client, &["curl", "-sSf", "--interface", "10.77.1.2", "http://10.77.0.1/file"]);
     assert!(own.stdout == hosts.file());

@@ -50,7 +50,7 @@ pub struct ProxyArgs {
     /// Begin each stream to the service with a PROXY protocol v2 header, which names the client.
     #[arg(long, requires = "listen")]
     pub proxy_protocol: bool,
-    /// Serve SOCKS5 and HTTP CONNECT here, and connect with MPTCP.
+    /// Serve SOCKS5 and HTTP (CONNECT and plain requests) here, and connect with MPTCP.
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "listen")]
     pub socks: Option<SocketAddr>,
     /// Addresses to connect from, with commas between, the first to be used first.

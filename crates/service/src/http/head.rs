@@ -61,6 +61,11 @@ impl Head {
         &mut self.held
     }
 
+    /// Number of bytes held.
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
+    }
+
     /// Returns true if all bytes received have been used.
     pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty()

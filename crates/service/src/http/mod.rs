@@ -15,15 +15,15 @@ mod request;
 mod session;
 mod this_machine;
 
-pub(crate) use body::{BodyReader, Framing, with_buffer};
+pub(crate) use body::{BodyError, BodyReader, Framing, with_buffer};
 pub(crate) use date::today;
 #[cfg(target_os = "linux")]
 pub use files::Root;
-pub(crate) use head::{Found, Head, field};
+pub(crate) use head::{Found, Head, field, fields};
 pub use local::{Answerer, LocalSite, Resource};
 pub(crate) use range::content_range;
 pub(crate) use reply::{PLAIN, Reply, words};
-pub(crate) use request::{Method, read as read_request};
+pub(crate) use request::{Method, keep_alive, read as read_request};
 #[cfg(target_os = "linux")]
 pub(crate) use session::HttpSession;
 #[cfg(target_os = "linux")]

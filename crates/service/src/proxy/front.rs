@@ -1,7 +1,10 @@
-//! Request of a client before its stream begins: SOCKS5 or HTTP CONNECT, told apart by the first byte.
+//! Request of a client before its stream begins: SOCKS5, HTTP CONNECT or HTTP to be forwarded, told apart by the first
+//! bytes.
 //!
 //! Bytes in, bytes and a request out, without sockets. The state kept is bounded, whatever a client sends.
 
+use super::forward::Forward;
+use super::http::Refusal;
 use super::settings::Users;
 use super::{http, socks};
 use bytes::Bytes;
@@ -82,6 +85,10 @@ pub struct Front {
     buffer: Vec<u8>,
     users: Option<Arc<Users>>,
     reply: Vec<u8>,
+    /// The request to be sent to the destination; `None` if a stream was asked for.
+    forward: Option<Box<Forward>>,
+    /// The client was answered before.
+    again: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,7 +121,17 @@ pub(super) enum Step<T> {
 impl Front {
     /// A client that has said nothing yet. With `users` it must be one of them.
     pub fn new(users: Option<Arc<Users>>) -> Self {
-        Front { state: State::New, buffer: Vec::new(), users, reply: Vec::new() }
+        Front { state: State::New, buffer: Vec::new(), users, reply: Vec::new(), forward: None, again: false }
+    }
+
+    /// The same for a client that may send another HTTP request, of which `behind` has come.
+    pub(super) fn again(users: Option<Arc<Users>>, behind: &[u8]) -> Self {
+        Front { state: State::Http, buffer: behind.to_vec(), again: true, ..Front::new(users) }
+    }
+
+    /// True if the client was answered and has asked for nothing more.
+    pub(super) fn is_between(&self) -> bool {
+        self.again && self.state == State::Http && self.buffer.is_empty()
     }
 
     /// The client has sent this.
@@ -153,9 +170,14 @@ impl Front {
                     Step::Done(length, request) => return self.asked(length, request, Dialect::Socks),
                     Step::Refuse(reply, why) => return self.refuse(reply, why),
                 },
+                // Line ends before a request are none of it (RFC 9112 §2.2).
+                State::Http if matches!(first, b'\r' | b'\n') => self.consume(1),
                 State::Http => match http::request(&self.buffer, users) {
                     Step::Short => return Progress::More,
-                    Step::Done(length, request) => return self.asked(length, request, Dialect::Http),
+                    Step::Done(length, (request, forward)) => {
+                        self.forward = forward;
+                        return self.asked(length, request, Dialect::Http);
+                    }
                     Step::Refuse(reply, why) => return self.refuse(reply, why),
                 },
                 State::Asked(_) | State::Refused => return Progress::More,
@@ -167,7 +189,7 @@ impl Front {
     pub(super) fn grant(&mut self, bound: SocketAddr) {
         match self.state {
             State::Asked(Dialect::Socks) => self.reply.extend_from_slice(&socks::reply(socks::SUCCEEDED, Some(bound))),
-            State::Asked(Dialect::Http) => self.reply.extend_from_slice(http::ESTABLISHED),
+            State::Asked(Dialect::Http) if self.forward.is_none() => self.reply.extend_from_slice(http::ESTABLISHED),
             _ => {}
         }
     }
@@ -176,7 +198,12 @@ impl Front {
     pub(super) fn deny(&mut self, why: Denial) {
         match self.state {
             State::Asked(Dialect::Socks) => self.reply.extend_from_slice(&socks::reply(socks::code(why), None)),
-            State::Asked(Dialect::Http) => self.reply.extend_from_slice(&http::denial(why)),
+            State::Asked(Dialect::Http) => {
+                let refusal: Refusal = http::denial(why);
+                let forward = self.forward.as_ref();
+                let reply = forward.map_or_else(|| refusal.response(false), |forward| forward.refuse(&refusal));
+                self.reply.extend_from_slice(&reply);
+            }
             _ => {}
         }
         self.state = State::Refused;
@@ -185,6 +212,11 @@ impl Front {
     /// Takes the bytes to send to the client.
     pub fn take_reply(&mut self) -> Bytes {
         std::mem::take(&mut self.reply).into()
+    }
+
+    /// Takes the request that is to be sent to the destination, if it is one.
+    pub(super) fn take_forward(&mut self) -> Option<Box<Forward>> {
+        self.forward.take()
     }
 
     /// Takes the bytes that the client sent after its request.
@@ -275,8 +307,7 @@ mod tests {
         let (progress, ..) = run(None, b"CONNECT [2001:db8::1]:80 HTTP/1.1\r\n\r\n");
         assert!(matches!(progress, Progress::Asked(Request { host: Host::Address(_), port: 80 })), "{progress:?}");
         for (request, status) in [
-            (&b"GET http://example.org/ HTTP/1.1\r\nHost: x\r\n\r\n"[..], "405"),
-            (b"CONNECT example.org HTTP/1.1\r\n\r\n", "400"),
+            (&b"CONNECT example.org HTTP/1.1\r\n\r\n"[..], "400"),
             (b"CONNECT example.org:0 HTTP/1.1\r\n\r\n", "400"),
             (b"CONNECT exa mple:1 HTTP/1.1\r\n\r\n", "400"),
         ] {

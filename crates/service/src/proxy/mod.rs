@@ -1,8 +1,8 @@
 //! The proxy, in both directions: Multipath TCP on the engine's side, ordinary TCP through kernel sockets on the other.
 //!
 //! - [`Direction::Listen`]: clients connect to the engine with MPTCP or plain TCP, their streams go to a TCP service.
-//! - [`Direction::Socks`]: clients connect to a kernel socket and ask by SOCKS5 or HTTP CONNECT, the engine connects to
-//!   where they want over several local addresses.
+//! - [`Direction::Socks`]: clients connect to a kernel socket and ask by SOCKS5, HTTP CONNECT or plain HTTP, the engine
+//!   connects to where they want over several local addresses.
 //!
 //! [`Proxy`] is an [`Application`](anabranch_host::Application): one thread, no call that blocks, except in the threads
 //! of the resolver. A `Session` is one client with what was opened for it; its two streams are joined by a `Relay`.
@@ -11,6 +11,7 @@
 mod access;
 mod app;
 mod dial;
+mod forward;
 mod front;
 mod http;
 mod limits;

@@ -5,6 +5,7 @@
 //! socket becomes a DATA_FIN, a DATA_FIN becomes `shutdown(SHUT_WR)`, each after the last byte before it. After a reset
 //! of either end the other still gets what had arrived before.
 
+use super::forward::{Exchange, Forward};
 use anabranch_engine::{self as engine, ConnectionId};
 use anabranch_host::{Context, Ready};
 use bytes::{Buf, Bytes};
@@ -49,6 +50,8 @@ pub(super) struct Relay {
     pub(super) from_socket: u64,
     /// Bytes that the socket has taken.
     pub(super) to_socket: u64,
+    /// The HTTP request that the two exchange; a stream otherwise.
+    pub(super) exchange: Option<Box<Exchange>>,
 }
 
 /// The socket has failed: its peer sent a RST, or cannot be reached any more.
@@ -92,6 +95,30 @@ impl Relay {
         self.engine_reset
     }
 
+    /// The socket's peer has asked for `forward` and sent `behind` since: the request goes to the engine.
+    pub(super) fn begin_exchange(&mut self, forward: Forward, behind: Bytes) {
+        self.from_socket += behind.len() as u64;
+        let (exchange, bytes) = Exchange::begin(forward, behind);
+        self.inward = bytes;
+        self.exchange = Some(Box::new(exchange));
+    }
+
+    /// Ends the exchange, whose connection is gone or no longer of interest.
+    pub(super) fn end_exchange(&mut self) {
+        self.exchange = None;
+        self.inward = Bytes::new();
+        (self.engine_finished, self.engine_shut) = (false, false);
+        self.engine_reset = false;
+        (self.from_engine, self.from_socket, self.to_socket) = (0, 0, 0);
+        // The next request may have come while nobody looked.
+        self.readable = true;
+    }
+
+    /// Nothing more comes from the socket.
+    pub(super) fn socket_finished(&self) -> bool {
+        self.socket_finished
+    }
+
     /// Everything that the engine's peer sent has been read.
     pub(super) fn engine_finished(&self) -> bool {
         self.engine_finished
@@ -104,7 +131,12 @@ impl Relay {
 
     /// Bytes held here.
     pub(super) fn held(&self) -> usize {
-        self.outward_bytes + self.inward.len()
+        self.outward_bytes + self.inward.len() + self.exchange.as_ref().map_or(0, |exchange| exchange.held())
+    }
+
+    /// True if what the socket gives is for the engine: behind a whole request comes the next, for another connection.
+    fn wants_inward(&self) -> bool {
+        self.inward.is_empty() && !self.socket_finished && !self.exchange.as_ref().is_some_and(|it| it.is_sent())
     }
 
     /// Returns true if data for the socket is dropped because it accepts no more.
@@ -136,7 +168,7 @@ impl Relay {
 
     /// Something could be read from the socket, and was not for want of room, or because it is the turn of others.
     pub(super) fn is_held_back(&self) -> bool {
-        self.readable && self.inward.is_empty() && !self.socket_finished && !self.engine_reset
+        self.readable && self.wants_inward() && !self.engine_reset
     }
 
     /// Both directions are closed behind the last byte, as far as this side goes.
@@ -193,9 +225,7 @@ impl Relay {
             match cx.endpoint.read(id) {
                 Ok(engine::Read::Data(chunk)) => {
                     self.from_engine += chunk.len() as u64;
-                    if !self.discarding {
-                        self.push_outward(chunk);
-                    }
+                    self.take_chunk(chunk);
                 }
                 Ok(engine::Read::End) => {
                     self.engine_finished = true;
@@ -205,6 +235,19 @@ impl Relay {
             }
         }
         self.from_engine - before
+    }
+
+    /// Queues what the engine's peer sent; of an answer to a request, what is left of it for the client.
+    fn take_chunk(&mut self, chunk: Bytes) {
+        let mut pieces = Vec::new();
+        match &mut self.exchange {
+            Some(exchange) => exchange.take_answer(chunk, &mut pieces),
+            None if self.discarding => {}
+            None => return self.push_outward(chunk),
+        }
+        if !self.discarding {
+            pieces.into_iter().for_each(|piece| self.push_outward(piece));
+        }
     }
 
     /// Writes what is queued for the socket.
@@ -274,7 +317,7 @@ impl Relay {
         room: u64,
     ) -> u64 {
         let mut read = 0;
-        while self.readable && self.inward.is_empty() && !self.socket_finished {
+        while self.readable && self.wants_inward() {
             let most = scratch.len().min(usize::try_from(room - read).unwrap_or(usize::MAX));
             if most == 0 {
                 break;
@@ -287,9 +330,14 @@ impl Relay {
                     // A socket that returns less than requested is empty (epoll(7)); later data is signalled again.
                     self.readable = length == most || self.closed;
                     read += length as u64;
+                    let bytes = Bytes::copy_from_slice(&scratch[..length]);
+                    let bytes = match &mut self.exchange {
+                        Some(exchange) => exchange.take_request(bytes),
+                        None => bytes,
+                    };
                     if let Some(id) = connection.filter(|_| !self.engine_reset) {
                         self.from_socket += length as u64;
-                        self.inward = Bytes::copy_from_slice(&scratch[..length]);
+                        self.inward = bytes;
                         self.give_to_engine(cx, id);
                     }
                 }
@@ -305,6 +353,10 @@ impl Relay {
     }
 
     fn close(&mut self, cx: &mut Context<'_>, connection: Option<ConnectionId>, socket: &TcpStream) {
+        if self.exchange.is_some() {
+            // Messages say where they end, and the client's connection outlives the origin's.
+            return;
+        }
         if self.socket_finished
             && self.inward.is_empty()
             && !self.engine_shut

@@ -99,6 +99,21 @@ impl Session {
         self.active = now;
     }
 
+    /// True if the client was answered and has asked for nothing more.
+    pub(super) fn is_between(&self) -> bool {
+        matches!(&self.stage, Stage::Greeting(front) if front.is_between())
+    }
+
+    /// Forgets what belonged to a request that is done, before the next of the same client.
+    pub(super) fn forget_request(&mut self, now: Instant) {
+        self.target.clear();
+        self.detail.clear();
+        self.opened = now;
+        self.counted = None;
+        self.course = Course::default();
+        self.why = None;
+    }
+
     /// The stage has lasted longer than it may.
     pub(super) fn is_overdue(&self, now: Instant, timeouts: &Timeouts) -> bool {
         let patience = match self.stage {

@@ -36,7 +36,7 @@ pub enum Direction {
         /// Begin each stream to the service with a PROXY protocol v2 header that names the client.
         proxy_protocol: bool,
     },
-    /// Clients ask for a destination by SOCKS5 or HTTP CONNECT; the engine connects to it.
+    /// Clients ask for a destination by SOCKS5 or HTTP; the engine connects to it.
     Socks {
         /// Listening address of the kernel socket. Port 0 takes any.
         listen: SocketAddr,
@@ -67,7 +67,7 @@ pub struct Limits {
 /// Timeouts, checked once a second.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// For a client to say where it wants to go (SOCKS5, HTTP CONNECT).
+    /// For a client to say where it wants to go (SOCKS5, HTTP).
     pub handshake: Duration,
     /// For one attempt to connect to one address.
     pub attempt: Duration,

@@ -21,6 +21,15 @@ impl Proxy {
                     proxy.totals.attempts_failed += 1;
                     proxy.open(cx, index, session, Denial::ConnectionRefused)
                 }
+                Stage::Relaying if session.relay.exchange.is_some() => {
+                    if orderly {
+                        proxy.origin_ended(session, true);
+                    } else {
+                        // What it said before is read first.
+                        session.relay.on_engine_reset();
+                    }
+                    proxy.relay(cx, index, session)
+                }
                 Stage::Relaying if orderly => {
                     proxy.collect(cx, session);
                     proxy.relay(cx, index, session)
@@ -105,7 +114,7 @@ impl Proxy {
             Err(_) => self.refused -= 1,
         }
         *self.totals.outcomes.entry(outcome).or_default() += 1;
-        if session.admitted.is_ok() {
+        if session.admitted.is_ok() && !session.is_between() {
             session.log(cx.now, outcome, self.engine_is_client());
         }
         self.sessions.release(index);
@@ -146,6 +155,7 @@ impl Proxy {
         }
         if session.is_overdue(now, &self.settings.timeouts) {
             return match session.stage {
+                Stage::Greeting(ref front) if front.is_between() => Next::End(Outcome::Closed),
                 Stage::Greeting(_) => {
                     session.detail = "sent no destination within --handshake-timeout".into();
                     Next::End(Outcome::BadRequest)
@@ -160,7 +170,10 @@ impl Proxy {
                     Next::End(Outcome::ConnectFailed)
                 }
                 Stage::Relaying if session.relay.discards() => Next::End(self.reset_by_socket()),
-                Stage::Relaying => Next::End(session.ending.unwrap_or(Outcome::Idle)),
+                Stage::Relaying => {
+                    let outcome = session.ending.unwrap_or(Outcome::Idle);
+                    self.give_up_exchange(cx, session, Denial::TimedOut, outcome)
+                }
                 Stage::Lingering => Next::End(session.ending.unwrap_or(Outcome::Closed)),
             };
         }

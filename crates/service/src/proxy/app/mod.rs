@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod ends;
+mod exchange;
 mod memory;
 mod reload;
 mod stages;
@@ -172,7 +173,7 @@ impl Proxy {
         })
     }
 
-    /// Returns the address of the listener for SOCKS and HTTP CONNECT.
+    /// Returns the address of the listener for SOCKS and HTTP.
     pub fn socks_address(&self) -> Option<SocketAddr> {
         self.listener.as_ref().and_then(|listener| listener.local_addr().ok())
     }
@@ -483,7 +484,7 @@ impl Proxy {
             Direction::Socks { via, .. } => {
                 let via: Vec<String> = via.iter().map(IpAddr::to_string).collect();
                 let listen = self.socks_address().map_or_else(String::new, |address| address.to_string());
-                format!("SOCKS5 and HTTP CONNECT on {listen}, via {}", via.join(", "))
+                format!("SOCKS5 and HTTP on {listen}, via {}", via.join(", "))
             }
         }
     }

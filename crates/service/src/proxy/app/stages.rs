@@ -46,13 +46,19 @@ impl Proxy {
 
     /// Reads what the client says before its stream begins.
     pub(super) fn greet(&mut self, cx: &mut Context<'_>, index: usize, session: &mut Session) -> Next {
+        // A request may have come right behind the one before.
+        let mut came = true;
         loop {
             let (Stage::Greeting(front), Some(socket)) = (&mut session.stage, &mut session.socket) else {
                 return Next::Wait;
             };
-            let progress = match socket.read(&mut self.scratch) {
-                Ok(0) => return fail(session, Outcome::BadRequest, "closed the connection before a request"),
-                Ok(length) => front.receive(&self.scratch[..length]),
+            let read = if came { Ok(None) } else { socket.read(&mut self.scratch).map(Some) };
+            came = false;
+            let progress = match read {
+                Ok(None) => front.receive(&[]),
+                Ok(Some(0)) if front.is_between() => return Next::End(Outcome::Closed),
+                Ok(Some(0)) => return fail(session, Outcome::BadRequest, "closed the connection before a request"),
+                Ok(Some(length)) => front.receive(&self.scratch[..length]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Next::Wait,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return Next::End(Outcome::ClientReset),
@@ -154,8 +160,13 @@ impl Proxy {
             session.connection.and_then(|id| cx.endpoint.subflow_stats(id).first().map(|subflow| subflow.local));
         front.grant(local.unwrap_or(session.client));
         let (reply, rest) = (front.take_reply(), front.take_rest());
-        session.relay.push_outward(reply);
-        session.relay.push_inward(rest);
+        match front.take_forward() {
+            Some(forward) => session.relay.begin_exchange(*forward, rest),
+            None => {
+                session.relay.push_outward(reply);
+                session.relay.push_inward(rest);
+            }
+        }
         // Of addresses that were tried before.
         session.detail.clear();
         self.begin_relay(cx, index, session)
@@ -239,6 +250,12 @@ impl Proxy {
         if !session.relay.discards() {
             let moved = from_socket + session.relay.to_socket - to_socket;
             session.note(cx.now, moved, load, &self.settings.timeouts.idle);
+        }
+        if session.relay.exchange.is_some() {
+            if session.relay.is_engine_reset() && load.is_none() {
+                self.origin_ended(session, false);
+            }
+            return self.after_exchange(cx, index, session);
         }
         if session.relay.socket_done() {
             session.socket = None;
