@@ -27,9 +27,9 @@ pub use course::Course;
 pub use fetch::{
     Fetch, FetchError, FetchLimits, Outcome, Progress, Scheme, Sink, Target, TargetError, Upload, Watch, WriterSink,
 };
+pub use http::{Answerer, LocalSite, Resource};
 #[cfg(target_os = "linux")]
 pub use http::{HttpLimits, Root, Site};
-pub use http::{Answerer, LocalSite, Resource};
 pub use journal::{ConnectionEvent, Journal};
 pub use patience::{LEAST_RATE, Pace};
 pub use report::{ConnectionReport, CounterReport};
