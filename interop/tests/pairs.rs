@@ -186,7 +186,13 @@ impl Draft {
         for (name, end, party, peer) in
             [("client", &outcome.client, client, server), ("server", &outcome.server, server, client)]
         {
-            let checked = end.transfer.check(&party.plan, &peer.plan);
+            let mut transfer = end.transfer.clone();
+            if transfer.sent == party.plan.send && transfer.peer_finished {
+                // An engine is asked until its connection is gone, for which a FIN on a dead path may take longer than
+                // the limit; a kernel's socket tells nothing of that.
+                transfer.failure = None;
+            }
+            let checked = transfer.check(&party.plan, &peer.plan);
             checked.map_err(|error| format!("the {name} {error}\n{outcome}"))?;
         }
         Ok(())
