@@ -106,6 +106,25 @@ fn race() -> Subject {
     subject
 }
 
+/// The same with a client that sends its keys as Linux does: it never repeats those that two losses take. Faults strike
+/// early, where the keys are.
+fn linux_client(name: &'static str, workload: Workload, first: usize) -> Subject {
+    let mut spec = two_paths(workload);
+    spec.client.config.repeat_keys = false;
+    Subject { name, spec, first }
+}
+
+/// Requests that end at once, after a pause, and none at all.
+fn linux_clients() -> [Subject; 3] {
+    let exchange =
+        |up, pause| Workload::Exchange { down: Bytes::new(64), up: Bytes::new(up), start: Duration::ZERO, pause };
+    [
+        linux_client("linux-client-at-once", exchange(64, Duration::ZERO), 6),
+        linux_client("linux-client", exchange(64, ms(150)), 6),
+        linux_client("linux-client-segments", exchange(5000, Duration::ZERO), 6),
+    ]
+}
+
 fn exchanges() -> [Subject; 5] {
     [
         warm(),
@@ -126,7 +145,7 @@ fn transfer(entry: &'static Entry<dyn Reinjection>) -> Subject {
 }
 
 fn subjects() -> Vec<Subject> {
-    REINJECTIONS.iter().map(transfer).chain(exchanges()).collect()
+    REINJECTIONS.iter().map(transfer).chain(exchanges()).chain(linux_clients()).collect()
 }
 
 impl Subject {
@@ -298,6 +317,18 @@ fn a_short_exchange_survives_every_choice_of_faults() {
         let tally = subject.exhaust(faults);
         assert!(tally.runs.load(Ordering::Relaxed) > 50, "there is something to try");
         tally.conclude(&format!("{}, up to {faults} faults", subject.name));
+    }
+}
+
+/// Every choice of up to three faults among the first packets of a client that is sparing with its keys.
+#[test]
+fn a_client_like_that_of_linux_survives_three_faults() {
+    if std::env::var_os("EXHAUSTION_CASE").is_some() {
+        return;
+    }
+    for subject in linux_clients() {
+        let faults = how_many() + 1;
+        subject.exhaust(faults).conclude(&format!("{}, up to {faults} faults", subject.name));
     }
 }
 

@@ -112,9 +112,10 @@ impl Connection {
         shared.counters.unacceptable += 1;
         let subflow = &mut self.subflows[slot];
         let repeated = segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK) && segment.seq == subflow.rx.irs;
-        let unconfirmed = subflow.state == State::Confirming || (!subflow.is_join() && !self.life.is_confirmed());
+        let keys = shared.config.repeat_keys && !self.life.is_confirmed();
+        let unconfirmed = subflow.state == State::Confirming || (!subflow.is_join() && keys);
+        subflow.liveness.repeated_syn |= repeated;
         if repeated && unconfirmed {
-            subflow.liveness.repeated_syn = true;
             self.send_third_ack(now, slot, shared);
         } else {
             self.challenge(now, slot, shared);

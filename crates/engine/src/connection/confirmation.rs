@@ -106,7 +106,9 @@ impl Connection {
         if confirmation.asked < MAX_QUESTIONS {
             confirmation.asked += 1;
             confirmation.next = Some(now + self.subflows[slot].tx.rtt.rto() * (1 << confirmation.asked));
-            self.send_third_ack(now, slot, shared);
+            if shared.config.repeat_keys {
+                self.send_third_ack(now, slot, shared);
+            }
             self.send_window_probe(now, slot, shared);
         }
     }

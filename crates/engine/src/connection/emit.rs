@@ -119,7 +119,7 @@ impl Connection {
 
     /// A DATA_FIN of its own: subflow sequence 0, length 1 (RFC 8684 §3.3.3).
     pub(super) fn send_data_fin(&mut self, now: Instant, slot: Slot, fin: u64, purpose: Purpose, shared: &mut Shared) {
-        if !self.life.is_confirmed() && self.role == super::Role::Client {
+        if !self.life.is_confirmed() && self.role == super::Role::Client && shared.config.repeat_keys {
             // Without data there is nothing that repeats the keys for it (RFC 8684 §3.1), nor room beside the DATA_FIN.
             // Should the third ACK be lost or late, Linux would take this for plain TCP.
             self.send_third_ack(now, slot, shared);
@@ -154,7 +154,8 @@ impl Connection {
             segment.options.set_dss(self.infinite_mapping(sent));
             self.add_fail(slot, &mut segment);
         } else {
-            self.add_mapping(slot, map.as_ref(), &mut segment);
+            let ends = self.sender.outgoing.fin.is_some() && !shared.config.repeat_keys;
+            self.add_mapping(slot, map.as_ref(), !ends, &mut segment);
         }
         self.subflows[slot].add_sack_beside_data(&mut segment);
         let subflow = &mut self.subflows[slot];
@@ -199,7 +200,8 @@ impl Connection {
         (payload, map.expect("what is repeated is under way"))
     }
 
-    fn add_mapping(&mut self, slot: Slot, declared: Option<&Declared>, segment: &mut Segment) {
+    /// Adds the DSS of a segment; with its first data a client sends the keys instead, if they may go there.
+    fn add_mapping(&mut self, slot: Slot, declared: Option<&Declared>, may_have_keys: bool, segment: &mut Segment) {
         let Some(declared) = declared else {
             if self.life.mode() == Mode::Multipath {
                 let data_ack = Some(self.data_ack(false));
@@ -217,7 +219,7 @@ impl Connection {
         let subflow = &self.subflows[slot];
         let alive = subflow.liveness.repeated_syn || subflow.opened_at.is_some_and(|at| subflow.liveness.heard > at);
         let in_vain = alive && subflow.tx.recovery.consecutive_rtos() >= KEYS_IN_VAIN;
-        if first_data && !declared.data_fin && !in_vain && self.keys.remote.is_some() {
+        if first_data && !declared.data_fin && !in_vain && may_have_keys && self.keys.remote.is_some() {
             // The client's first data repeats the keys until the peer has shown that it has them (RFC 8684 §3.1). If
             // they never get through where other segments do, a box drops what carries them: with a DSS in their place
             // the peer falls back.

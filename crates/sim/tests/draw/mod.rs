@@ -34,6 +34,7 @@ pub fn spec(seed: Seed) -> Spec {
     }
     // From a stream of its own, so that the other draws are what they were.
     spec.client.config.checksum = seed.stream("swarm/checksum").chance(0.2);
+    spec.client.config.repeat_keys = !seed.stream("swarm/keys").chance(0.2);
     let rewrites = &mut seed.stream("swarm/ack-rewrite");
     (spec.client.config.ack_rewrite, spec.server.config.ack_rewrite) = (rewrites.chance(0.8), rewrites.chance(0.8));
     let bursts = &mut seed.stream("swarm/burst");
