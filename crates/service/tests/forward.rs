@@ -157,7 +157,7 @@ fn an_origin_that_breaks_off_is_not_taken_for_one_that_has_answered() {
 #[test]
 fn whoever_waits_too_long_is_told() {
     let mut settings = socks();
-    settings.timeouts.idle = anabranch_units::Duration::from_secs(30);
+    settings.timeouts.idle.stall = anabranch_units::Duration::from_secs(30);
     let mut bench = Bench::new(settings);
     let client = client(&bench, GET);
     bench.until("it is asked", |bench| bench.peers.values().any(|peer| !peer.read.is_empty()));
