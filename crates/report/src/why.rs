@@ -170,6 +170,7 @@ mod tests {
         let tried = Tried {
             kind: Kind::FirstPath,
             what: format!("the first subflow on {path}"),
+            cause: None,
             sets: Vec::new(),
             value: measure(1.25),
             difference: Some(measure(-0.25)),
@@ -189,6 +190,8 @@ mod tests {
             value: measure(1.5),
             unfinished_runs: 0,
             shares: vec![share(Limit::PathFull, 999_000_000), share(Limit::Handshake, 1_000_000)],
+            fault: None,
+            pauses: None,
             idle_paths: Vec::new(),
             transfers: Vec::new(),
             counterfactuals: vec![tried],

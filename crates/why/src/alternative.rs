@@ -3,10 +3,14 @@
 //! Each is a list of `--set` overrides, so that everybody can repeat it, or a baseline that the comparison has too.
 //! One that makes no sense for a scenario is left out with the reason.
 
-use anabranch_net::{Change, LinkConfig, LossModel};
+use crate::element::{Element, elements};
+use crate::inquiry::ways;
+use anabranch_net::Change;
+use anabranch_paths::Direction;
 use anabranch_policy::Catalogue;
 use anabranch_scenario::Scenario;
 use anabranch_sim::Spec;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The thing that a counterfactual changes.
@@ -14,10 +18,44 @@ use std::sync::Arc;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Kind {
-    /// Receive and send buffers of a gibibyte, or of a given size.
+    /// Receive and send buffer of a gibibyte, or of a given size.
     Buffers,
-    /// No random loss on any link.
+    /// The receive buffer alone.
+    ReceiveBuffer,
+    /// The send buffer alone.
+    SendBuffer,
+    /// No random loss, on one link or on all.
     NoLoss,
+    /// No packets of a path that others overtake.
+    NoReordering,
+    /// No random delay on a path.
+    NoJitter,
+    /// No packets that a path damages, or duplicates.
+    NoDamage,
+    /// No middleboxes on a path.
+    NoMiddlebox,
+    /// No traffic of others.
+    NoTraffic,
+    /// No changes of the network during the run.
+    NoChange,
+    /// A shared link that carries as much as its paths.
+    FasterLink,
+    /// A queue of one bandwidth-delay product in place of a longer one.
+    ShorterQueue,
+    /// The same in place of a shorter one.
+    LongerQueue,
+    /// ACKs with a shorter delay.
+    PromptAcks,
+    /// No Nagle's algorithm.
+    NoNagle,
+    /// Smaller segments after the first timeout of a full one.
+    MtuProbing,
+    /// No slow-start threshold at the beginning.
+    InitialSsthresh,
+    /// The initial window that RFC 6928 allows.
+    InitialWindow,
+    /// A TCP option that the hosts do not use.
+    TcpOption,
     /// The connection begins on another path.
     FirstPath,
     /// Another scheduler.
@@ -45,6 +83,8 @@ pub struct Alternative {
     pub kind: Kind,
     /// Description, in a few words.
     pub what: String,
+    /// The fault of the scenario that it takes away, as a clause; `None` for another policy or size.
+    pub cause: Option<String>,
     /// The changed scenario; its origin has the overrides that make it.
     pub scenario: Scenario,
 }
@@ -79,6 +119,8 @@ pub struct Others {
     pub congestion: Vec<String>,
 }
 
+/// Most elements of a scenario that are taken away, each with a run per seed.
+const MOST_ELEMENTS: usize = 32;
 /// Size of buffers that no transfer fills.
 const UNBOUNDED: &str = "1GiB";
 
@@ -90,11 +132,31 @@ impl Default for Others {
     }
 }
 
-/// Returns the overrides that give both hosts buffers of this size.
-pub fn buffers(size: &str) -> Vec<String> {
-    let keys =
-        ["client", "server"].into_iter().flat_map(|host| ["receive-buffer", "send-buffer"].map(|key| (host, key)));
-    keys.map(|(host, key)| format!("{host}.{key}=\"{size}\"")).collect()
+/// Returns the overrides that give a buffer, or both, this size: of the hosts that the run's own data passes through.
+pub(crate) fn buffers(spec: &Spec, kind: Kind, size: &str) -> Vec<String> {
+    let mut sets = BTreeSet::new();
+    for way in ways(spec) {
+        let (sender, receiver) = match way {
+            Direction::Down => ("server", "client"),
+            Direction::Up => ("client", "server"),
+        };
+        if kind != Kind::SendBuffer {
+            sets.insert(format!("{receiver}.receive-buffer=\"{size}\""));
+        }
+        if kind != Kind::ReceiveBuffer {
+            sets.insert(format!("{sender}.send-buffer=\"{size}\""));
+        }
+    }
+    sets.into_iter().collect()
+}
+
+/// A kind of buffers as a noun.
+pub(crate) fn buffer_name(kind: Kind, of: &str) -> String {
+    match kind {
+        Kind::ReceiveBuffer => format!("a receive buffer of {of}"),
+        Kind::SendBuffer => format!("a send buffer of {of}"),
+        _ => format!("receive and send buffers of {of}"),
+    }
 }
 
 impl Alternatives {
@@ -104,11 +166,14 @@ impl Alternatives {
         let (spec, paths) = (scenario.spec(scenario.seed), scenario.paths());
         let can = spec.client.config.multipath && spec.server.config.multipath;
         let multipath = can && paths.len() > 1;
-        all.add(Kind::Buffers, "unbounded buffers", &buffers(UNBOUNDED), load);
-        match random_loss(&spec) {
-            Ok(()) => all.add(Kind::NoLoss, "no random loss", &no_loss(scenario), load),
-            Err(because) => all.leave_out("no random loss", because),
+        for (kind, what) in [
+            (Kind::Buffers, "unbounded buffers"),
+            (Kind::ReceiveBuffer, "an unbounded receive buffer"),
+            (Kind::SendBuffer, "an unbounded send buffer"),
+        ] {
+            all.add(kind, what, &buffers(&spec, kind, UNBOUNDED), load);
         }
+        all.add_elements(&spec, load);
         let alone = if can { "there is one path only" } else { "it is plain TCP, which takes one path" };
         if multipath {
             for path in &paths {
@@ -117,7 +182,7 @@ impl Alternatives {
             }
             for (path, name) in paths.iter().enumerate() {
                 let (what, single) = (format!("plain TCP on {name} alone"), scenario.single_path(path));
-                all.run.push(Alternative { kind: Kind::SinglePath, what, scenario: single });
+                all.run.push(Alternative { kind: Kind::SinglePath, what, cause: None, scenario: single });
             }
             for path in spec.network.paths.iter().filter(|path| path.backup) {
                 let sets = [format!("path.{}.backup=false", path.name)];
@@ -173,8 +238,27 @@ impl Alternatives {
     /// Adds a counterfactual, unless it is the scenario itself or cannot be.
     fn add(&mut self, kind: Kind, what: &str, sets: &[String], load: &Load<'_>) {
         match load(sets) {
-            Ok(scenario) => self.run.push(Alternative { kind, what: what.to_owned(), scenario }),
+            Ok(scenario) => self.run.push(Alternative { kind, what: what.to_owned(), cause: None, scenario }),
             Err(error) => self.leave_out(what, &error.to_string()),
+        }
+    }
+
+    /// Adds the scenario without each of its elements that may cost time.
+    fn add_elements(&mut self, spec: &Spec, load: &Load<'_>) {
+        let elements = elements(spec);
+        if !elements.iter().any(|element| element.kind == Kind::NoLoss) {
+            self.leave_out("no random loss", no_loss_because(spec));
+        }
+        for (number, Element { kind, what, cause, sets }) in elements.into_iter().enumerate() {
+            if number >= MOST_ELEMENTS {
+                self.leave_out(&what, &format!("the scenario has more than {MOST_ELEMENTS} elements to take away"));
+                continue;
+            }
+            let before = self.run.len();
+            self.add(kind, &what, &sets, load);
+            for added in &mut self.run[before..] {
+                added.cause = Some(cause.clone());
+            }
         }
     }
 
@@ -188,22 +272,10 @@ pub(crate) fn subflow_limit(spec: &Spec) -> usize {
     spec.client.config.max_subflows.min(spec.server.config.max_subflows)
 }
 
-/// Tells whether links lose packets by chance in a way that a setting takes away, or why not.
-fn random_loss(spec: &Spec) -> Result<(), &'static str> {
-    if spec.network.changes.iter().any(|timed| matches!(timed.change, Change::Loss(_))) {
-        return Err("loss changes in the course of the run, which no setting takes away");
+/// Reason for which there is no run without loss.
+fn no_loss_because(spec: &Spec) -> &'static str {
+    match spec.network.changes.iter().any(|timed| matches!(timed.change, Change::Loss(_))) {
+        true => "loss changes in the course of the run, which no setting takes away",
+        false => "no link loses packets by chance",
     }
-    let own = spec.network.paths.iter().flat_map(|path| [&path.down, &path.up]);
-    let shared = spec.network.shared.iter().flat_map(|link| [&link.down, &link.up]);
-    let loses = |link: &LinkConfig| link.loss != LossModel::None;
-    match own.chain(shared).any(loses) {
-        true => Ok(()),
-        false => Err("no link loses packets by chance"),
-    }
-}
-
-fn no_loss(scenario: &Scenario) -> Vec<String> {
-    let paths = scenario.paths().into_iter().map(|path| format!("path.{path}"));
-    let links = scenario.links().into_iter().map(|link| format!("link.{link}"));
-    paths.chain(links).flat_map(|table| ["loss", "loss-up"].map(|key| format!("{table}.{key}=\"0%\""))).collect()
 }

@@ -33,6 +33,11 @@ pub struct Answer {
     pub unfinished_runs: usize,
     /// The time of all transfers of all repetitions by limit, the longest first.
     pub shares: Vec<Share>,
+    /// The fault of the scenario that cost most: an index into `counterfactuals`; absent if none cost much, or another
+    /// policy or size would give more.
+    pub fault: Option<usize>,
+    /// Time between the transfers, in which the application had nothing to send; absent if there is none.
+    pub pauses: Option<Pauses>,
     /// Paths that carried nothing in any repetition.
     pub idle_paths: Vec<IdlePath>,
     /// Transfers of the first repetition.
@@ -72,6 +77,15 @@ pub struct Share {
     pub time_ns: u64,
     /// Share of the whole time.
     pub share: f64,
+}
+
+/// Time in which the application had nothing to send.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Pauses {
+    /// Share of the time from the beginning of the first transfer to the end of the last.
+    pub share: f64,
+    /// The application's rhythm, in plain words.
+    pub because: String,
 }
 
 /// A path that carried nothing.
@@ -164,6 +178,8 @@ pub struct Tried {
     pub kind: Kind,
     /// Description, in a few words.
     pub what: String,
+    /// The fault of the scenario that it takes away, as a clause; absent for another policy or size.
+    pub cause: Option<String>,
     /// Overrides that make it.
     pub sets: Vec<String>,
     /// The measure with it.

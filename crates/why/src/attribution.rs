@@ -15,8 +15,8 @@
 //!    one.
 //! 6. Otherwise each idle path has a limit of its own, and the connection has that of the idle path with the highest
 //!    rate: it is the one whose limit leaves most unused. [`Limit::Timeout`], [`Limit::SlowStart`],
-//!    [`Limit::CongestionWindow`], [`Limit::Pacing`], [`Limit::PeerWindow`] of the subflow alone, and
-//!    [`Limit::Scheduler`] where there is room.
+//!    [`Limit::CongestionWindow`], [`Limit::Pacing`], [`Limit::PeerWindow`] of the subflow alone,
+//!    [`Limit::Nagle`], and [`Limit::Scheduler`] where there is room.
 //!
 //! A path idles when its slowest link has nothing to send. Where competing TCP keeps that link busy, it idles as well
 //! when the connection has nothing to send on it, or may not: its share would be larger if it did. The precedence of
@@ -32,6 +32,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) state: &'a SessionState,
     /// True for each path whose slowest link sends.
     pub(crate) busy: &'a [bool],
+    /// The sender holds a short segment back while data is under way (RFC 9293 §3.7.4).
+    pub(crate) nagle: bool,
 }
 
 impl Moment<'_> {
@@ -139,6 +141,8 @@ impl Moment<'_> {
             Some(Wait::CongestionWindow) => Limit::CongestionWindow,
             Some(Wait::Pacing) => Limit::Pacing,
             Some(Wait::PeerWindow) => return self.window(),
+            // No scheduler is asked about a segment that Nagle's algorithm holds.
+            Some(Wait::Room) if self.nagle && sender.unsent < info.mss && sender.outstanding > 0 => Limit::Nagle,
             // One subflow has no choice: it waits for the rest of a segment (Nagle, RFC 9293 §3.7.4).
             Some(Wait::Room) if self.usable().count() == 1 && sender.unsent < info.mss => Limit::ApplicationSends,
             _ => Limit::Scheduler,
@@ -220,7 +224,7 @@ mod tests {
     fn expect(change: impl FnOnce(&mut SessionState), busy: [bool; 2], expected: Cause) {
         let mut state = state();
         change(&mut state);
-        assert_eq!(Moment { state: &state, busy: &busy }.connection(), expected);
+        assert_eq!(Moment { state: &state, busy: &busy, nagle: false }.connection(), expected);
     }
 
     const IDLE: [bool; 2] = [false; 2];
@@ -323,7 +327,8 @@ mod tests {
     fn a_path_has_the_limit_that_it_waits_for_itself() {
         let mut state = state();
         (state.paths[0].wait, state.paths[1].wait) = (Some(Wait::SetAside), Some(Wait::SlowStart));
-        let limits = |busy: [bool; 2]| [0, 1].map(|path| Moment { state: &state, busy: &busy }.path(path).limit);
+        let limits =
+            |busy: [bool; 2]| [0, 1].map(|path| Moment { state: &state, busy: &busy, nagle: false }.path(path).limit);
         assert_eq!(limits(IDLE), [Limit::Unused, Limit::SlowStart]);
         assert_eq!(limits([true; 2]), [Limit::PathFull; 2]);
     }

@@ -1,17 +1,20 @@
 //! An inquiry: the run, watched by the judge, and its counterfactuals on the same seeds.
 
-use crate::alternative::{Alternatives, Load, buffers, subflow_limit};
+use crate::alternative::{Alternatives, Load, buffer_name, buffers, subflow_limit};
 use crate::answer::{Answer, IdlePath, Reason, Share, Transfer, Tried};
-use crate::sentence::sentence;
+use crate::element::is_long;
+use crate::pauses::pauses;
+use crate::sentence::{fault, sentence};
 use crate::{Alternative, Band, Bands, Cause, Judge, Judged, Kind, Limit};
 use anabranch_lab::stats::Estimate;
 use anabranch_lab::{Keep, Measured, Run, RunError, in_parallel, run, run_watched};
+use anabranch_net::LinkConfig;
 use anabranch_paths::Direction;
 use anabranch_scenario::Scenario;
 use anabranch_scenario::file::MeasureName;
 use anabranch_sim::{Spec, Workload};
 use anabranch_units::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs to be made for an answer.
 pub struct Inquiry<'a> {
@@ -57,15 +60,17 @@ impl<'a> Inquiry<'a> {
     pub fn run(self, jobs: usize, load: &Load<'_>, done: &(dyn Fn() + Sync)) -> Result<Answer, InquiryError> {
         let cases = in_parallel(&self.seeds, jobs, done, &|seed| self.judge(*seed))?;
         let mut tried = self.try_all(&self.alternatives.run, &cases, jobs, done)?;
-        if let Some(sized) = self.find_size(&cases, &tried, jobs, load)? {
-            tried.push(sized);
+        for kind in self.buffers_that_help(&tried) {
+            if let Some(sized) = self.find_size(kind, &cases, &tried, jobs, load)? {
+                tried.push(sized);
+            }
         }
         Ok(self.sum_up(&cases, tried))
     }
 
     /// Makes the run as it is.
     fn judge(&self, seed: u64) -> Result<Case, RunError> {
-        let mut judge = Judge::default();
+        let mut judge = Judge::of(&self.scenario.spec(seed));
         let run = run_watched(self.scenario, seed, &Keep::default(), Some(&mut judge))?;
         let judged = judge.finish(&self.scenario.spec(seed).workloads, &run.outcome);
         Ok(Case { run, judged })
@@ -97,6 +102,7 @@ impl<'a> Inquiry<'a> {
         Tried {
             kind: it.kind,
             what: it.what.clone(),
+            cause: it.cause.clone(),
             sets: it.scenario.origin.sets[own..].to_vec(),
             value: estimate(&values),
             difference: (!bounds).then(|| Estimate::of_difference(&values, &as_is)).flatten().map(Into::into),
@@ -108,32 +114,45 @@ impl<'a> Inquiry<'a> {
         cases.iter().filter(|case| case.run.measured.is_censored(self.scenario.measure)).count()
     }
 
-    /// Finds the smallest buffers, by doubling those there are, that bring nearly as much as unbounded ones do. `None`
-    /// if those bring nothing.
+    /// The gain of unbounded buffers of a kind, where there is one.
+    fn unbounded(&self, kind: Kind, tried: &[Tried]) -> Option<f64> {
+        let tried = tried.iter().find(|it| it.kind == kind)?;
+        let gain = tried.difference.filter(|it| self.sign() * it.mean > it.half.unwrap_or(0.0))?;
+        Some(self.sign() * gain.mean)
+    }
+
+    /// The kinds of buffers whose size is looked for: one buffer, where it brings nearly as much as both.
+    fn buffers_that_help(&self, tried: &[Tried]) -> Vec<Kind> {
+        let Some(both) = self.unbounded(Kind::Buffers, tried) else { return Vec::new() };
+        let enough = |kind: &Kind| self.unbounded(*kind, tried).is_some_and(|gain| gain >= ENOUGH * both);
+        let alone: Vec<Kind> = [Kind::ReceiveBuffer, Kind::SendBuffer].into_iter().filter(enough).collect();
+        if alone.is_empty() { vec![Kind::Buffers] } else { alone }
+    }
+
+    /// Finds the smallest buffers, by doubling those there are, that bring nearly as much as unbounded ones do. None
+    /// becomes smaller than it is.
     fn find_size(
         &self,
+        kind: Kind,
         cases: &[Case],
         tried: &[Tried],
         jobs: usize,
         load: &Load<'_>,
     ) -> Result<Option<Tried>, RunError> {
-        let sign = self.sign();
-        let gain = |tried: &Tried| tried.difference.filter(|it| (sign * it.mean) > it.half.unwrap_or(0.0));
-        let unbounded = tried.iter().find(|it| it.kind == Kind::Buffers).and_then(gain);
-        let Some(unbounded) = unbounded else { return Ok(None) };
+        let Some(unbounded) = self.unbounded(kind, tried) else { return Ok(None) };
         let spec = self.scenario.spec(self.scenario.seed);
-        let mut size = DataBuffers::of(&spec).smallest();
+        let mut size = DataBuffers::of(&spec).first_larger(kind);
         for _ in 0..DOUBLINGS {
-            size *= 2;
-            let what = format!("buffers of {}", size_text(size));
+            let what = buffer_name(kind, &size_text(size));
             // A size beyond what is accepted ends the search.
-            let Ok(scenario) = load(&buffers(&size_text(size).replace(' ', ""))) else { return Ok(None) };
-            let sized = Alternative { kind: Kind::Buffers, what, scenario };
+            let Ok(scenario) = load(&buffers(&spec, kind, &size_text(size).replace(' ', ""))) else { return Ok(None) };
+            let sized = Alternative { kind, what, cause: None, scenario };
             let tried = self.try_all(&[sized], cases, jobs, &|| {})?.pop();
             let Some(tried) = tried else { return Ok(None) };
-            if tried.difference.is_some_and(|it| sign * it.mean >= ENOUGH * sign * unbounded.mean) {
+            if tried.difference.is_some_and(|it| self.sign() * it.mean >= ENOUGH * unbounded) {
                 return Ok(Some(tried));
             }
+            size *= 2;
         }
         Ok(None)
     }
@@ -159,6 +178,8 @@ impl<'a> Inquiry<'a> {
             value: estimate(&values),
             unfinished_runs: self.unfinished(cases),
             shares: shares(cases, &paths),
+            fault: None,
+            pauses: pauses(&spec, cases.iter().map(|case| case.judged.as_slice())),
             idle_paths: idle_paths(&spec, cases, &paths),
             transfers: cases
                 .first()
@@ -167,6 +188,7 @@ impl<'a> Inquiry<'a> {
             left_out: self.alternatives.left_out,
             paths,
         };
+        answer.fault = fault(&answer, &bloated(&spec, cases));
         answer.sentence = sentence(&answer, &DataBuffers::of(&spec));
         answer
     }
@@ -174,6 +196,18 @@ impl<'a> Inquiry<'a> {
 
 fn estimate(values: &[f64]) -> crate::answer::Measure {
     Estimate::of(values).map_or(crate::answer::Measure { mean: f64::NAN, half: None, n: 0 }, Into::into)
+}
+
+/// The links, by the assignments' prefix, in whose queues packets waited long in some run.
+fn bloated(spec: &Spec, cases: &[Case]) -> Vec<String> {
+    let paths = spec.network.paths.iter().map(|path| ("path", &path.name, &path.down));
+    let shared = spec.network.shared.iter().map(|link| ("link", &link.name, &link.down));
+    let waited = |(_, name, link): &(&str, &String, &LinkConfig)| {
+        let of_run = cases.iter().flat_map(|case| &case.run.outcome.links);
+        let mut same = of_run.filter(|it| it.name == format!("{name}/down"));
+        same.any(|it| is_long(link, it.stats.max_queued_bytes))
+    };
+    paths.chain(shared).filter(waited).map(|(table, name, _)| format!("{table}.{name}.")).collect()
 }
 
 /// The buffers that the data of a run passes through \[B\]: of several directions the smaller.
@@ -187,33 +221,45 @@ pub(crate) struct DataBuffers {
 impl DataBuffers {
     pub(crate) fn of(spec: &Spec) -> Self {
         let mut all = DataBuffers { send: u64::MAX, receive: (u64::MAX, u64::MAX) };
-        for workload in &spec.workloads {
-            let ways: &[Direction] = match workload {
-                Workload::Bulk { direction, .. }
-                | Workload::Files { direction, .. }
-                | Workload::Bursts { direction, .. } => &[*direction],
-                Workload::Exchange { .. } => &[Direction::Down, Direction::Up],
-                Workload::Udp { .. } | Workload::Tcp { .. } => &[],
-                _ => &[Direction::Down],
+        for way in ways(spec) {
+            let (sender, receiver) = match way {
+                Direction::Down => (&spec.server.config, &spec.client.config),
+                Direction::Up => (&spec.client.config, &spec.server.config),
             };
-            for way in ways {
-                let (sender, receiver) = match way {
-                    Direction::Down => (&spec.server.config, &spec.client.config),
-                    Direction::Up => (&spec.client.config, &spec.server.config),
-                };
-                let last = receiver.receive_buffer.get();
-                let first = receiver.initial_receive_buffer.map_or(last, |first| first.get().min(last));
-                all.send = all.send.min(sender.send_buffer.get());
-                all.receive = all.receive.min((first, last));
-            }
+            let last = receiver.receive_buffer.get();
+            let first = receiver.initial_receive_buffer.map_or(last, |first| first.get().min(last));
+            all.send = all.send.min(sender.send_buffer.get());
+            all.receive = all.receive.min((first, last));
         }
         all
     }
 
-    /// The smallest of them, at least one byte.
-    fn smallest(&self) -> u64 {
-        self.send.min(self.receive.0).max(1)
+    /// The first size to try of a kind of buffers: none of those that it sets is larger now.
+    fn first_larger(&self, kind: Kind) -> u64 {
+        let (first, last) = self.receive;
+        // A buffer that begins below its last size gains from having that at once.
+        let receive = if first < last { last } else { last.saturating_mul(2) };
+        match kind {
+            Kind::ReceiveBuffer => receive,
+            Kind::SendBuffer => self.send.saturating_mul(2),
+            // Of both the larger may stay as it is.
+            _ => last.max(self.send).max(2 * last.min(self.send)),
+        }
+        .max(1)
     }
+}
+
+/// The directions in which a run has data of its own.
+pub(crate) fn ways(spec: &Spec) -> BTreeSet<Direction> {
+    let of = |workload: &Workload| match workload {
+        Workload::Bulk { direction, .. } | Workload::Files { direction, .. } | Workload::Bursts { direction, .. } => {
+            vec![*direction]
+        }
+        Workload::Exchange { .. } => vec![Direction::Down, Direction::Up],
+        Workload::Udp { .. } | Workload::Tcp { .. } => Vec::new(),
+        _ => vec![Direction::Down],
+    };
+    spec.workloads.iter().flat_map(of).collect()
 }
 
 /// A size as scenario files have it.

@@ -3,8 +3,8 @@
 use crate::attribution::Moment;
 use crate::{Bands, Cause, Limit};
 use anabranch_engine::Purpose;
-use anabranch_paths::{End, PacketId};
-use anabranch_sim::{Condition, Loss, Observer, Outcome, SessionState, Sight, Workload};
+use anabranch_paths::{Direction, End, PacketId};
+use anabranch_sim::{Condition, Loss, Observer, Outcome, SessionState, Sight, Spec, Workload};
 use anabranch_units::{Bytes, Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub struct Judge {
     trials: BTreeMap<usize, Trial>,
+    /// Nagle's algorithm at the server, and at the client.
+    nagle: [bool; 2],
 }
 
 /// One connection so far.
@@ -26,6 +28,8 @@ pub(crate) struct Trial {
     known: Vec<bool>,
     /// Scratch: the busy paths.
     busy: Vec<bool>,
+    /// The sender holds short segments back (RFC 9293 §3.7.4).
+    pub(crate) nagle: bool,
 }
 
 /// A transfer with its time.
@@ -46,6 +50,12 @@ pub struct Judged {
 }
 
 impl Judge {
+    /// Prepares for a run, of whose hosts it knows the settings that no state tells.
+    pub fn of(spec: &Spec) -> Self {
+        let nagle = [&spec.server, &spec.client].map(|host| host.config.profile.nagle);
+        Judge { nagle, ..Judge::default() }
+    }
+
     /// Returns the transfers of the run in their order, without those of competing TCP.
     pub fn finish(mut self, workloads: &[Workload], outcome: &Outcome) -> Vec<Judged> {
         self.trials.values_mut().for_each(|trial| trial.flush(outcome.end));
@@ -86,13 +96,14 @@ impl Trial {
             open: None,
             known: state.paths.iter().map(|path| path.wait.is_some()).collect(),
             busy: vec![false; paths],
+            nagle: false,
         }
     }
 
     /// Gives the time from the latest report up to `until` to limits. A path turns idle in between when its link has
     /// sent what it had.
     pub(crate) fn flush(&mut self, until: Instant) {
-        let Trial { state, bands, paths, busy, .. } = self;
+        let Trial { state, bands, paths, busy, nagle, .. } = self;
         let mut from = state.at;
         while from < until {
             let ends = state.paths.iter().filter_map(|path| path.busy_until).filter(|end| *end > from);
@@ -100,7 +111,7 @@ impl Trial {
             for (busy, path) in busy.iter_mut().zip(&state.paths) {
                 *busy = path.busy_until.is_some_and(|end| end > from);
             }
-            let moment = Moment { state, busy };
+            let moment = Moment { state, busy, nagle: *nagle };
             bands.extend(to, moment.connection());
             paths.iter_mut().enumerate().for_each(|(path, bands)| bands.extend(to, moment.path(path)));
             from = to;
@@ -170,7 +181,8 @@ impl Observer for Judge {
         match self.trials.get_mut(&state.connection) {
             Some(trial) => trial.advance(state),
             None => {
-                self.trials.insert(state.connection, Trial::new(state));
+                let nagle = self.nagle[usize::from(state.direction == Direction::Up)];
+                self.trials.insert(state.connection, Trial { nagle, ..Trial::new(state) });
             }
         }
     }

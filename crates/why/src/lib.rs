@@ -15,15 +15,17 @@ mod answer;
 mod attribution;
 mod bands;
 mod capture;
+mod element;
 mod inquiry;
 mod judge;
 mod limit;
 mod live;
+mod pauses;
 mod sentence;
 
-pub use alternative::{Alternative, Alternatives, Kind, LeftOut, Load, Others, buffers};
+pub use alternative::{Alternative, Alternatives, Kind, LeftOut, Load, Others};
 pub use anabranch_wire::Flags;
-pub use answer::{Answer, IdlePath, Interval, Measure, PathTime, Reason, Share, Transfer, Tried};
+pub use answer::{Answer, IdlePath, Interval, Measure, PathTime, Pauses, Reason, Share, Transfer, Tried};
 pub use bands::{Band, Bands, Cause};
 pub use capture::{
     CaptureAnswer, CaptureInquiry, Confidence, Estimate, Fault, FaultKind, Flight, Heard, JudgedConnection,

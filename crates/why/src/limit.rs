@@ -33,6 +33,8 @@ pub enum Limit {
     Scheduler,
     /// Pacing or TCP Small Queues hold a segment back.
     Pacing,
+    /// Nagle's algorithm holds a short segment back until data is acknowledged.
+    Nagle,
     /// The sender waits for a retransmission timeout, or for the answer to what it repeated after one.
     Timeout,
     /// The send buffer is full of data that is not acknowledged.
@@ -80,6 +82,7 @@ pub const LIMITS: &[Entry] = &[
     entry(Limit::HeadOfLine, "head-of-line", 'b', "the receiver holds data behind a hole, and awaits the missing data"),
     entry(Limit::Scheduler, "scheduler", 'd', "a path has room, and the scheduler does not use it"),
     entry(Limit::Pacing, "pacing", 'p', "pacing or TCP Small Queues hold the next segment back"),
+    entry(Limit::Nagle, "nagle", 'n', "Nagle's algorithm holds a short segment back until an ACK comes"),
     entry(Limit::Timeout, "timeout", 't', "the sender waits for a retransmission timeout, or for what follows it"),
     entry(Limit::SendBuffer, "send-buffer", 'f', "the send buffer is full of data that is not acknowledged"),
     entry(Limit::ApplicationSends, "application-sends", 'a', "the sending application has not written the next data"),

@@ -186,6 +186,7 @@ fn clause(connection: &JudgedConnection, direction: &JudgedDirection, share: &Sh
         Limit::HeadOfLine => (format!("{receiver} held data behind a hole on {path}"), larger),
         Limit::Scheduler => (format!("{path} had room, and the scheduler of {sender} did not use it"), None),
         Limit::Pacing => (format!("{sender} held segments for {path} back, by pacing or TCP Small Queues"), None),
+        Limit::Nagle => (format!("Nagle's algorithm held a short segment back on {path} until an ACK came"), None),
         Limit::Timeout => (format!("{sender} waited for a retransmission timeout on {path}"), None),
         Limit::SendBuffer => (
             format!("the send buffer of {sender} was full of data that was not acknowledged"),
