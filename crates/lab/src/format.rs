@@ -82,7 +82,7 @@ pub static STUDIES: Format = format("studies", 1, "`study --json`", "figures and
 /// Names of studies.
 pub static STUDY_LIST: Format = format("study-list", 1, "`study --list --json`", "the studies, each with its paper");
 /// Limits of transfers.
-pub static WHY: Format = format("why", 1, "`why --json`", "the time of transfers by limit, and counterfactuals");
+pub static WHY: Format = format("why", 2, "`why --json`", "the time of transfers by limit, and counterfactuals");
 /// Limits of transfers in captures.
 pub static WHY_CAPTURE: Format =
     format("why-capture", 1, "`why CAPTURE --json`", "the time of a capture's transfers by limit, and faults");

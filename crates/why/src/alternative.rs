@@ -83,7 +83,8 @@ pub struct Alternative {
     pub kind: Kind,
     /// Description, in a few words.
     pub what: String,
-    /// The fault of the scenario that it takes away, as a clause; `None` for another policy or size.
+    /// The fault of the scenario that it takes away, as a sentence without its full stop; `None` for another policy or
+    /// size.
     pub cause: Option<String>,
     /// The changed scenario; its origin has the overrides that make it.
     pub scenario: Scenario,

@@ -178,7 +178,8 @@ pub struct Tried {
     pub kind: Kind,
     /// Description, in a few words.
     pub what: String,
-    /// The fault of the scenario that it takes away, as a clause; absent for another policy or size.
+    /// The fault of the scenario that it takes away, as a sentence without its full stop; absent for another policy or
+    /// size.
     pub cause: Option<String>,
     /// Overrides that make it.
     pub sets: Vec<String>,

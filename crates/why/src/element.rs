@@ -18,7 +18,7 @@ pub(crate) struct Element {
     pub(crate) kind: Kind,
     /// Counterfactual, as a noun that follows "with".
     pub(crate) what: String,
-    /// The element as a clause.
+    /// The element as a sentence without its full stop.
     pub(crate) cause: String,
     /// Assignments that take it away.
     pub(crate) sets: Vec<String>,
@@ -101,7 +101,7 @@ fn losses(spec: &Spec, add: &mut Add<'_>) {
             let all = several.iter().flat_map(|(table, name, _)| sets(table, name)).collect();
             let names: Vec<String> =
                 several.iter().map(|(_, name, loss)| format!("{name} ({})", percent(*loss))).collect();
-            let cause = format!("packets are lost by chance on {}", listed(&names));
+            let cause = format!("Packets are lost by chance on {}", listed(&names));
             add(Kind::NoLoss, "no random loss".to_owned(), cause, all);
             for (table, name, loss) in several {
                 let what = format!("no random loss on {name}");
@@ -170,7 +170,7 @@ fn of_path(spec: &Spec, path: &PathSpec, add: &mut Add<'_>) {
     queue("path", name, &path.down, round_trip(spec, path), add);
     if !path.middleboxes.is_empty() {
         let boxes: Vec<String> = path.middleboxes.iter().map(|it| act(&it.kind)).collect();
-        let cause = format!("a middlebox on {name} {}", listed(&boxes));
+        let cause = format!("A middlebox on {name} {}", listed(&boxes));
         let what = format!("no middlebox on {name}");
         add(Kind::NoMiddlebox, what, cause, vec![format!("path.{name}.middlebox=[]")]);
     }
@@ -223,7 +223,7 @@ fn queue(table: &str, name: &str, link: &LinkConfig, round_trip: Duration, add: 
     let what = format!("a queue of {packets} packets on {name}");
     if holds > LONG_QUEUE.0.max(round_trip.mul_f64(LONG_QUEUE.1)) && packets * PACKET < bytes {
         let cause = format!(
-            "{name} has a queue that holds packets for up to {:.1} s (bufferbloat), where the round trip is {round_trip}",
+            "{name} has a queue that holds packets for up to {:.1} s (bufferbloat), with a round trip of {round_trip}",
             holds.as_secs_f64()
         );
         add(Kind::ShorterQueue, what, cause, sets);
@@ -268,14 +268,14 @@ fn traffic(spec: &Spec, add: &mut Add<'_>) {
     // What begins when the run ends never begins.
     let set = |number: usize| format!("workload.{number}.start=\"{}\"", spec.stop);
     for (number, path, flow) in &flows {
-        let cause = format!("cross traffic takes a part of {path}: {flow}");
+        let cause = format!("Cross traffic takes a part of {path}: {flow}");
         add(Kind::NoTraffic, format!("no {flow} on {path}"), cause, vec![set(*number)]);
     }
     if flows.len() > 1 {
         let mut paths: Vec<String> = flows.iter().map(|(_, path, _)| (*path).clone()).collect();
         paths.sort();
         paths.dedup();
-        let cause = format!("cross traffic of {} flows takes a part of {}", flows.len(), listed(&paths));
+        let cause = format!("Cross traffic of {} flows takes a part of {}", flows.len(), listed(&paths));
         let sets = flows.iter().map(|(number, ..)| set(*number)).collect();
         add(Kind::NoTraffic, "no cross traffic".to_owned(), cause, sets);
     }
@@ -302,7 +302,7 @@ fn of_receiver((sender, from): Named<'_>, (receiver, to): Named<'_>, add: &mut A
     let Some(delay) = to.profile.delayed_ack.filter(|delay| *delay > PROMPT) else { return };
     let nagle =
         if from.profile.nagle { format!(", for which Nagle's algorithm at the {sender} waits") } else { String::new() };
-    let cause = format!("the {receiver} delays its ACKs by up to {delay}{nagle}");
+    let cause = format!("The {receiver} delays its ACKs by up to {delay}{nagle}");
     let sets = vec![format!("{receiver}.delayed-ack=\"{PROMPT}\"")];
     add(Kind::PromptAcks, format!("delayed ACKs of {PROMPT}"), cause, sets);
 }
@@ -316,12 +316,12 @@ fn of_sender(spec: &Spec, (sender, from): Named<'_>, (receiver, to): Named<'_>, 
         add(Kind::NoNagle, "no Nagle's algorithm".to_owned(), cause, vec![format!("{sender}.nagle=false")]);
     }
     if let Some(segments) = profile.initial_ssthresh {
-        let cause = format!("the {sender} ends slow start at {segments} segments (initial ssthresh)");
+        let cause = format!("The {sender} ends slow start at {segments} segments (initial ssthresh)");
         let what = "no initial ssthresh".to_owned();
         add(Kind::InitialSsthresh, what, cause, vec![format!("{sender}.initial-ssthresh=false")]);
     }
     if profile.initial_window < INITIAL_WINDOW {
-        let cause = format!("the {sender} begins with a window of {} segments", profile.initial_window);
+        let cause = format!("The {sender} begins with a window of {} segments", profile.initial_window);
         let sets = vec![format!("{sender}.initial-window={INITIAL_WINDOW}")];
         add(Kind::InitialWindow, format!("an initial window of {INITIAL_WINDOW} segments"), cause, sets);
     }
@@ -331,14 +331,14 @@ fn of_sender(spec: &Spec, (sender, from): Named<'_>, (receiver, to): Named<'_>, 
     ] {
         if !is_on {
             let sets = ["client", "server"].map(|host| format!("{host}.{key}=true")).to_vec();
-            add(Kind::TcpOption, format!("{name} on both hosts"), format!("the hosts do not use {name}"), sets);
+            add(Kind::TcpOption, format!("{name} on both hosts"), format!("The hosts do not use {name}"), sets);
         }
     }
     // Its own remedy for packets that are too large, beside the removal of the box.
     let holes = || spec.network.paths.iter().flat_map(|path| &path.middleboxes);
     let has_hole = holes().any(|it| matches!(it.kind, Middlebox::MtuBlackhole(_)));
     if has_hole && from.black_hole_timeouts.is_none_or(|timeouts| timeouts > 1) {
-        let cause = format!("the {sender} does not probe for a smaller MTU");
+        let cause = format!("The {sender} does not probe for a smaller MTU");
         add(Kind::MtuProbing, "MTU probing".to_owned(), cause, vec![format!("{sender}.mtu-probing=1")]);
     }
 }

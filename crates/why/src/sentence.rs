@@ -128,11 +128,7 @@ fn paused_first(answer: &Answer) -> Option<String> {
 
 /// A fault, and what the run would have been without it.
 fn without(answer: &Answer, tried: &Tried) -> String {
-    let cause = tried.cause.as_deref().unwrap_or(&tried.what);
-    // A name of the scenario keeps its letters.
-    let is_word = ["the ", "a ", "cross ", "packets "].iter().any(|word| cause.starts_with(word));
-    let (first, rest) = cause.split_at(usize::from(is_word));
-    let begin = first.to_uppercase() + rest;
+    let begin = tried.cause.as_deref().unwrap_or(&tried.what);
     let Some(gain) = gain(answer, tried) else {
         let unfinished = answer.unfinished_runs > 0;
         let end = if unfinished { "" } else { ": it delays what is sent, and this took no longer for it" };

@@ -84,8 +84,9 @@ fn planted() -> Vec<(&'static str, Kind, &'static str, [String; 2])> {
         ("low ssthresh", Kind::InitialSsthresh, "initial ssthresh", of_hosts("initial-ssthresh = 4")),
         ("initial window", Kind::InitialWindow, "begins with a window", of_hosts("initial-window = 1")),
         ("Nagle", Kind::NoNagle, "Nagle", small("nagle = true\ndelayed-ack = \"40ms\"")),
-        ("delayed ACKs", Kind::PromptAcks, "delays its ACKs", {
-            small("delayed-ack = \"400ms\"\ninitial-window = 1").map(|text| text.replace("interval = \"5ms\"", "interval = \"1s\""))
+        ("delayed ACKs", Kind::NoNagle, "which the client delays by up to 400ms", {
+            let odd = |text: String| text.replace("\"2kB\"", "\"2200B\"").replace("\"5ms\"", "\"1s\"");
+            small("nagle = true\ndelayed-ack = \"400ms\"").map(odd)
         }),
         ("outage", Kind::NoChange, "goes down", {
             let down = "[[change]]\nat = \"200ms\"\npath = \"wlan\"\nstate = \"down\"\n";
