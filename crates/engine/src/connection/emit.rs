@@ -93,12 +93,13 @@ impl Connection {
         for option in options {
             segment.options.push_mptcp(option);
         }
-        self.add_fail(slot, &mut segment);
+        self.add_fail(&mut segment);
+        let unheard = self.is_unheard();
         let subflow = &mut self.subflows[slot];
         let sacking = subflow.has_to_sack();
         subflow.rx.ack.unreported = false;
         // A short DATA_ACK leaves room for one more SACK block, where it is allowed.
-        if multipath && subflow.state != State::Confirming {
+        if (multipath || unheard) && subflow.state != State::Confirming {
             let ack = Dss { data_ack: Some(self.data_ack(sacking && !self.negotiated.long_dsn)), ..Dss::default() };
             segment.options.set_dss(Some(ack));
         }
@@ -152,7 +153,7 @@ impl Connection {
         };
         if self.life.mode() == Mode::Plain {
             segment.options.set_dss(self.infinite_mapping(sent));
-            self.add_fail(slot, &mut segment);
+            self.add_fail(&mut segment);
         } else {
             let ends = self.sender.outgoing.fin.is_some() && !shared.config.repeat_keys;
             self.add_mapping(slot, map.as_ref(), !ends, &mut segment);

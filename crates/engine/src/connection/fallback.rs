@@ -7,7 +7,7 @@
 
 use super::paths::PathManager;
 use super::slots::Slot;
-use super::{Connection, Life, Mode};
+use super::{Connection, Life, Mode, Role};
 use crate::mapping::Mapping;
 use crate::recovery::Sent;
 use crate::shared::{Route, Shared};
@@ -21,17 +21,11 @@ use anabranch_wire::{DataSeq, Dss, Map, MpOption, ResetReason, Segment};
 pub(super) struct Fallback {
     /// The peer had shown before that MPTCP options get through.
     pub(super) was_confirmed: bool,
-    /// MP_FAIL on every segment until the peer has answered.
-    fail: Option<Fail>,
+    /// MP_FAIL for this, on every segment until the peer has answered.
+    fail: Option<Dsn>,
+    /// None of the peer's options ever got through, and the peer may have our keys: it is sent DATA_ACKs.
+    unheard: bool,
     infinite: Infinite,
-}
-
-/// Our MP_FAIL (RFC 8684 §3.7).
-#[derive(Clone, Copy, Debug)]
-struct Fail {
-    dsn: Dsn,
-    /// Subflow offsets of the peer between which ACKs of its data say so; `None` if every segment does.
-    acking: Option<(u64, u64)>,
 }
 
 /// Our infinite mapping.
@@ -164,7 +158,7 @@ impl Connection {
         if self.can_fall_back() {
             self.fall_back(now, FallbackReason::ChecksumFailed, shared);
             if let Some(fallback) = self.life.fallback_mut() {
-                fallback.fail = Some(Fail { dsn, acking: None });
+                fallback.fail = Some(dsn);
             }
             self.subflows[slot].rx.ack.now = true;
             return true;
@@ -225,18 +219,19 @@ impl Connection {
         }
     }
 
-    /// The peer's options do not get through, so that we cannot know whether ours do, and with them the keys. A peer that
-    /// has the keys waits for DATA_ACKs in vain once it has filled the window, and a host that only receives has no data
-    /// for the infinite mapping. MP_FAIL on the ACKs of that window's data asks the peer to follow (A-LOST-OPTIONS), and
-    /// Linux does; one that is further is plain TCP, to which it means nothing.
+    /// A client whose first data was acknowledged without a DSS cannot know whether its keys got through. A server that
+    /// has them stays with MPTCP, and waits for DATA_ACKs once it has filled the window: they go on with our ACKs, since a
+    /// client that only receives has no data for the infinite mapping (A-LOST-OPTIONS). Plain TCP ignores them.
     fn announce_lost_options(&mut self, reason: FallbackReason) {
-        let lost = matches!(reason, FallbackReason::FirstData | FallbackReason::OptionsLost);
-        let Some(subflow) = self.subflows.first().filter(|_| lost && self.sender.outgoing.nxt > 0) else { return };
-        let (from, dsn) = (subflow.rx.rcv_nxt, self.keys.remote_dsn(self.receiver.next()));
-        let acking = Some((from, from + self.receiver.window()));
-        if let Some(fallback) = self.life.fallback_mut().filter(|_| self.keys.remote.is_some()) {
-            fallback.fail = Some(Fail { dsn, acking });
+        let sent_keys = self.role == Role::Client && self.sender.outgoing.nxt > 0;
+        if let Some(fallback) = self.life.fallback_mut() {
+            fallback.unheard = reason == FallbackReason::FirstData && sent_keys;
         }
+    }
+
+    /// Tells whether the peer, which may be with MPTCP still, is to get DATA_ACKs.
+    pub(super) fn is_unheard(&self) -> bool {
+        matches!(self.life, Life::Plain(Fallback { unheard: true, .. })) && !self.has_infinite()
     }
 
     /// The infinite mapping that goes with `sent`, if it is the segment for it: from the first byte that was not
@@ -304,12 +299,12 @@ impl Connection {
         self.on_placed(now, first, before, shared);
     }
 
-    /// Adds the MP_FAIL that the peer has not answered (RFC 8684 §3.7) to a segment of the subflow in `slot`. Data carries
-    /// it too: in a busy direction data takes the place of every ACK.
-    pub(super) fn add_fail(&self, slot: Slot, segment: &mut Segment) {
-        let Life::Plain(Fallback { fail: Some(Fail { dsn, acking }), .. }) = self.life else { return };
-        let next = self.subflows[slot].rx.rcv_nxt;
-        if acking.is_none_or(|(from, to)| from < next && next <= to) && !self.has_infinite() {
+    /// Adds the MP_FAIL that the peer has not answered (RFC 8684 §3.7). Data carries it too: in a busy direction data
+    /// takes the place of every ACK.
+    pub(super) fn add_fail(&self, segment: &mut Segment) {
+        if let Life::Plain(Fallback { fail: Some(dsn), .. }) = self.life
+            && !self.has_infinite()
+        {
             segment.options.push_mptcp(MpOption::Fail { dsn });
         }
     }

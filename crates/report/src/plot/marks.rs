@@ -152,7 +152,7 @@ impl<'a> Drawing<'a> {
         let in_series =
             |series: &Series, category: &str| series.points.iter().any(|it| it.category.as_deref() == Some(category));
         let several = |category: &&str| self.series.iter().filter(|(it, _)| in_series(it, category)).count() > 1;
-        self.categories.iter().any(|category| several(&category))
+        self.categories.iter().any(several)
     }
 
     /// Returns the places of numbers and their labels, or those of categories.
