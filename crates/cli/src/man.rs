@@ -135,7 +135,8 @@ mod tests {
                 assert!(words.count() > 0, "{name}: section {heading} is empty");
             }
             assert!(text("NAME").unwrap().1.contains(&format!("{} \\- ", name.replace('-', "\\-"))), "{page}");
-            for long in command.get_arguments().filter_map(|arg| arg.get_long()) {
+            let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+            for long in shown.filter_map(|arg| arg.get_long()) {
                 let option = format!("\\-\\-{}", long.replace('-', "\\-"));
                 assert!(page.contains(&option), "{name}: --{long} is missing");
             }

@@ -142,13 +142,21 @@ fn the_comparison_of_the_readme_is_that_of_today() {
         let whole = shortened(&succeed(&here, &["compare"]));
         return fs::write(path, format!("{}{whole}{}", &text[..begin], &text[end..])).unwrap();
     }
-    let first = text[begin..end].lines().find_map(|line| line.trim_start().strip_prefix("1  ")).unwrap();
-    let schedulers = format!("{},min-rtt", first.split_whitespace().next().unwrap());
+    // The first that has a row of its own, beside the one that stands for all that decide alike.
+    let alone = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ranked = words.first()?.parse::<u32>().is_ok() && words.get(2) != Some(&"and");
+        ranked.then(|| words[1].to_owned())
+    };
+    let first = text[begin..end].lines().find_map(alone).unwrap();
+    let schedulers = format!("{first},min-rtt");
     let today = succeed(&here, &["compare", "--schedulers", &schedulers]);
     // The mean and its interval behind each name; a star depends on how many are tested.
     let value = |text: &str, name: &str| {
-        let line = text.lines().find(|line| line.contains(&format!("  {name}  ")))?;
-        let words: Vec<&str> = line.split(name).nth(1)?.split_whitespace().take(3).collect();
+        let names = [format!("  {name}  "), format!("  {name} and ")];
+        let line = text.lines().find(|line| names.iter().any(|name| line.contains(name)))?;
+        let behind = line.split(name).nth(1)?.split(" more ").last()?;
+        let words: Vec<&str> = behind.split_whitespace().take(3).collect();
         Some(words.join(" "))
     };
     for name in schedulers.split(',').chain(["plain TCP on wlan", "plain TCP on lte", "sum of paths"]) {
