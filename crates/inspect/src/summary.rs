@@ -267,6 +267,7 @@ impl Summary<'_> {
 
     fn signal(&self, signal: &Signal, member: Member, connection: &Connection) -> SignalReport {
         let side = member.side(signal.from);
+        // Without the handshake there are no keys, and no HMAC can be judged.
         let key = |side: usize| connection.keys[side];
         let address = |id: u8, address: std::net::IpAddr, port: Option<u16>| match port {
             Some(port) => format!("address {id} is {}", std::net::SocketAddr::new(address, port)),

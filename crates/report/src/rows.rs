@@ -181,8 +181,8 @@ pub fn json(
     }))
 }
 
-/// JSON of runs in parts, of which the rows need not be in memory together: [`json()`] returns the beginning, the rows with
-/// [`Frame::BETWEEN`] between, and the end.
+/// JSON of runs in parts, of which the rows need not be in memory together: [`json()`] returns the beginning, the rows
+/// with [`Frame::BETWEEN`] between, and the end.
 pub struct Frame {
     /// All before the first row.
     pub begin: String,

@@ -2,8 +2,8 @@
 //!
 //! The best path carries at least the most that a subflow carried between two looks: bytes acknowledged for a sender,
 //! bytes received for a receiver. An estimate from the distances of ACKs (`path_rate` of `SubflowInfo`) is no evidence
-//! here: where a host reads many packets at once, a burst of what had waited passes for a rate. Times of waiting are the
-//! engine's own counters, so that nothing is counted for each packet.
+//! here: where a host reads many packets at once, a burst of what had waited passes for a rate. Times of waiting are
+//! the engine's own counters, so that nothing is counted for each packet.
 
 use anabranch_engine::path_use::path_name;
 use anabranch_engine::{ConnectionId, ConnectionInfo, ConnectionStats, Endpoint, SubflowInfo, SubflowStats};
@@ -30,8 +30,8 @@ struct Seen {
 #[derive(Debug)]
 struct PathSeen {
     id: SubflowId,
-    /// A queue stood on the path towards the peer.
-    queued: bool,
+    /// Rate that distances of ACKs suggest, once a queue stood on the path towards the peer.
+    suggested: Option<Rate>,
     delivered: Carried,
     received: Carried,
 }
@@ -94,7 +94,7 @@ impl Course {
             let place = seen.paths.iter().position(|path| path.id == stats.id).unwrap_or(seen.paths.len());
             if place == seen.paths.len() {
                 let (delivered, received) = (Carried::default(), Carried::default());
-                seen.paths.push(PathSeen { id: stats.id, queued: false, delivered, received });
+                seen.paths.push(PathSeen { id: stats.id, suggested: None, delivered, received });
             }
             let path = &mut seen.paths[place];
             // The time before the first look is not known.
@@ -102,7 +102,7 @@ impl Course {
             came += path.received.note(stats.bytes_received, over);
             if let Some(sending) = sending {
                 path.delivered.note(sending.delivered, over);
-                path.queued |= sending.path_rate.is_some();
+                path.suggested = sending.path_rate.or(path.suggested);
             }
         }
         if came > 0 && !is_first {
@@ -135,9 +135,11 @@ impl Course {
             let alone = if seen.paths.len() > 1 { "slower than its best path alone" } else { "slower than its path" };
             return Some(format!("{alone}: {ours:.1} Mbit/s, where {name} has carried {:.1}. {cause}", rate.as_mbps()));
         }
-        // A sender whose congestion windows have room, but not its peer's, never fills a queue. Once one stood, the
-        // path may have been full.
-        let queued = seen.paths.iter().any(|path| path.queued);
+        // A sender whose congestion windows have room, but not its peer's, fills no queue for long. Where one stood,
+        // the path may have been full: then the distances of ACKs, which are too short where ACKs are bunched, must
+        // suggest that it could do twice as much.
+        let full = |rate: Rate| 2.0 * goodput.as_mbps() >= rate.as_mbps();
+        let queued = seen.paths.iter().filter_map(|path| path.suggested).any(full);
         let is_open = stats.blocked.cwnd < stats.blocked.receive_window.max(stats.blocked.scheduler);
         let cause = waited(stats, subflows, time, MOST).filter(|_| sends && !queued && is_open)?;
         Some(format!("slower than its paths allow: {ours:.1} Mbit/s. {cause}"))

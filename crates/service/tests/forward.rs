@@ -23,8 +23,8 @@ fn client(bench: &Bench, request: impl Into<Vec<u8>>) -> JoinHandle<String> {
     })
 }
 
-/// Runs until the client is done; origins answer with these in the order of their connections, once a request's head
-/// is there, and close. What the client got, and what each origin did.
+/// Runs until the client is done; origins answer with these in the order of their connections, once a request's head is
+/// there, and close. Returns what the client got, and what each origin did.
 fn serve(bench: &mut Bench, client: JoinHandle<String>, answers: &[&str]) -> (String, Vec<String>) {
     let mut served: Vec<ConnectionId> = Vec::new();
     bench.until("the client is done", |bench| {

@@ -63,8 +63,8 @@ impl Connection {
         if !subflow.timestamps || segment.flags.has(Flags::RST) {
             return true;
         }
-        // A box on the path may have begun to strip them: whoever drops such segments stands still for ever. The
-        // peer's clock, which only a timestamp tells, stays as it is.
+        // A box on the path may have begun to strip them: whoever drops such segments stands still for ever. The peer's
+        // clock, which only a timestamp tells, stays as it is.
         let Some(timestamps) = segment.options.timestamps() else {
             self.subflows[slot].counts.timestamps_missing += 1;
             return true;

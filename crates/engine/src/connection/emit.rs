@@ -21,8 +21,9 @@ pub(crate) fn tag(connection: crate::ConnectionId, subflow: anabranch_units::Sub
     u64::from(connection.index) << 32 | u64::from(connection.generation as u16) << 16 | u64::from(subflow.0)
 }
 
-/// Timeouts after which the client's first data leaves without the keys: twice the keys were lost with it, and the third
-/// ACK before. Arbitrary: fewer give MPTCP up for a burst of losses, more keep a connection behind such a box waiting.
+/// Timeouts after which the client's first data leaves without the keys: twice the keys were lost with it, and the
+/// third ACK before. Arbitrary: fewer give MPTCP up for a burst of losses, more keep a connection behind such a box
+/// waiting.
 const KEYS_IN_VAIN: u32 = 2;
 
 impl Connection {

@@ -220,8 +220,8 @@ impl Connection {
     }
 
     /// A client whose first data was acknowledged without a DSS cannot know whether its keys got through. A server that
-    /// has them stays with MPTCP, and waits for DATA_ACKs once it has filled the window: they go on with our ACKs, since a
-    /// client that only receives has no data for the infinite mapping (A-LOST-OPTIONS). Plain TCP ignores them.
+    /// has them stays with MPTCP, and waits for DATA_ACKs once it has filled the window: they go on with our ACKs,
+    /// since a client that only receives has no data for the infinite mapping (A-LOST-OPTIONS). Plain TCP ignores them.
     fn announce_lost_options(&mut self, reason: FallbackReason) {
         let sent_keys = self.role == Role::Client && self.sender.outgoing.nxt > 0;
         if let Some(fallback) = self.life.fallback_mut() {

@@ -82,9 +82,9 @@ settings! {
         /// Forbids the peer to open subflows to the address and port of the initial one (flag C, RFC 8684 §3.1).
         #[setting("deny-join", Flag, not_in_scenarios)]
         pub deny_join_to_initial: bool = false,
-        /// Client: sends the keys again wherever the server may lack them: before a DATA_FIN without data, after a repeated
-        /// SYN/ACK, and after silence. False as Linux: in the third ACK and with the first data alone, until its end is
-        /// known (A-LOST-KEYS).
+        /// Client: sends the keys again wherever the server may lack them: before a DATA_FIN without data, after a
+        /// repeated SYN/ACK, and after silence. False as Linux: in the third ACK and with the first data alone, until
+        /// its end is known (A-LOST-KEYS).
         #[setting("repeat-keys", Flag, not_in_scenarios)]
         /// Tests need a client like that of Linux.
         pub repeat_keys: bool = true,

@@ -136,7 +136,8 @@ fn data_acks(segments: &[Segment]) -> Vec<Option<i64>> {
     segments.iter().map(Puppet::acked).collect()
 }
 
-/// DATA_ACKs go on with the ACKs of the peer's data, which would wait for them; its bytes are taken in the order of TCP.
+/// DATA_ACKs go on with the ACKs of the peer's data, which would wait for them; its bytes are taken in the order of
+/// TCP.
 #[test]
 fn a_peer_whose_options_are_lost_gets_data_acks() {
     let (mut puppet, line) = half_fallen_back();

@@ -114,7 +114,7 @@ impl Relay {
         self.readable = true;
     }
 
-    /// Nothing more comes from the socket.
+    /// Returns true if nothing more comes from the socket.
     pub(super) fn socket_finished(&self) -> bool {
         self.socket_finished
     }

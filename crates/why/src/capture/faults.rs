@@ -316,8 +316,9 @@ impl Group<'_> {
         })
     }
 
-    /// Payload that fits into the smallest packets that every link of this path carries: 576 bytes is what hosts rely on
-    /// in IPv4 (RFC 1122 §3.3.3), 1280 the least MTU of IPv6 (RFC 8200 §5); headers and options take up to a hundred.
+    /// Payload that fits into the smallest packets that every link of this path carries: 576 bytes is what hosts rely
+    /// on in IPv4 (RFC 1122 §3.3.3), 1280 the least MTU of IPv6 (RFC 8200 §5); headers and options take up to a
+    /// hundred.
     fn least_payload(&self, path: usize) -> i64 {
         let is_v4 = self.flows.iter().any(|(flow, _, on)| *on == path && flow.key.src.is_ipv4());
         if is_v4 { 476 } else { 1180 }

@@ -27,7 +27,7 @@ fn status(text: &str) -> String {
         .map_or_else(|status| status, |(exchange, _)| exchange.fault().map_or("sent", |it| &it.status[..3]).into())
 }
 
-/// What the client gets when the origin sends this, in one piece and byte by byte.
+/// Answer that the client gets when the origin sends this, in one piece and byte by byte.
 fn answered(request: &str, answer: &str, ends: bool) -> (String, Exchange) {
     let run = |size: usize| {
         let (mut exchange, _) = begin(request).unwrap();
@@ -57,7 +57,8 @@ const POST: &str = "POST http://a/ HTTP/1.1\r\nHost: a\r\n";
 #[test]
 fn a_request_goes_on_without_what_concerns_the_proxy_alone() {
     let request = "GET http://example.org:8080/a?b HTTP/1.1\r\nHost: other\r\nAccept: */*\r\n\
-                   Connection: keep-alive, X-Own\r\nX-Own: 1\r\nKeep-Alive: 5\r\nProxy-Connection: keep-alive\r\nProxy-Authorization: Basic eA==\r\n\
+                   Connection: keep-alive, X-Own\r\nX-Own: 1\r\nKeep-Alive: 5\r\n\
+                   Proxy-Connection: keep-alive\r\nProxy-Authorization: Basic eA==\r\n\
                    TE: trailers\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\nVia: 1.0 first\r\n\r\n";
     let (exchange, sent) = begin(request).unwrap();
     let expected = "GET /a?b HTTP/1.1\r\nHost: example.org:8080\r\nAccept: */*\r\nVia: 1.0 first\r\n\
