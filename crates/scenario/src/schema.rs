@@ -163,7 +163,7 @@ mod tests {
             "minimum" => value.as_f64().is_none_or(|n| n >= says.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|n| n <= says.as_f64().unwrap()),
             // Patterns are for editors; here the parser of the file checks texts instead.
-            "pattern" | "description" | "title" | "format" | "default" | "$schema" | "$defs" => true,
+            "pattern" | "description" | "title" | "format" | "default" | "$schema" | "$id" | "$defs" => true,
             other => panic!("a keyword that this test does not know: {other}"),
         })
     }
