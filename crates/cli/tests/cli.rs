@@ -162,7 +162,7 @@ fn a_report_is_a_page_of_its_own() {
     assert_eq!(json(&[]), json(&["--report", "again.html"]));
 }
 
-/// Of a comparison the ranking; the words of each file are those of the table.
+/// A comparison draws its ranking; the words of each file are those of the table.
 #[test]
 fn a_figure_is_a_file_for_a_paper() {
     let here = directory("figure");

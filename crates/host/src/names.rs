@@ -70,7 +70,7 @@ pub fn check_interface(name: &str) -> Result<(), String> {
     ))
 }
 
-/// The same for those who open it.
+/// Error for those who open a device.
 pub(crate) fn checked(name: &str) -> io::Result<&str> {
     check_interface(name).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     Ok(name)

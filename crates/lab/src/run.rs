@@ -132,7 +132,7 @@ pub fn run_seeds(
     Ok(all)
 }
 
-/// The same, and gives the runs away in batches, in the order of the seeds: no more than [`BATCH`] are in memory.
+/// Runs all seeds and gives the runs away in batches, in the order of the seeds: no more than [`BATCH`] are in memory.
 pub fn in_batches<E: From<RunError>>(
     scenario: &Scenario,
     seeds: &[u64],

@@ -23,7 +23,7 @@ pub(crate) struct Patience {
     until: Instant,
     /// Bytes read and written.
     moved: u64,
-    /// The same without those that the peer has not acknowledged, at the latest look.
+    /// Bytes without those that the peer has not acknowledged, at the latest look.
     seen: u64,
 }
 
@@ -74,7 +74,7 @@ mod tests {
         })
     }
 
-    /// Of 2 kB/s, a rate of 1.5 uses up a quarter of each second: 60 s are gone after 240.
+    /// A rate of 1.5 kB/s where 2 are wanted uses up a quarter of each second: 60 s are gone after 240.
     #[test]
     fn too_little_runs_out_later_than_nothing() {
         let rows = [(0, Some(60)), (500, Some(80)), (1000, Some(120)), (1500, Some(240)), (2000, None), (50_000, None)];

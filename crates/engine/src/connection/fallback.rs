@@ -23,7 +23,7 @@ pub(super) struct Fallback {
     pub(super) was_confirmed: bool,
     /// MP_FAIL for this, on every segment until the peer has answered.
     fail: Option<Dsn>,
-    /// None of the peer's options ever got through, and the peer may have our keys: it is sent DATA_ACKs.
+    /// DATA_ACKs go to a peer that may have our keys, although no option of its own ever got through.
     unheard: bool,
     infinite: Infinite,
 }

@@ -89,7 +89,7 @@ fn has_keys(segment: &Segment) -> bool {
     !segment.flags.has(Flags::SYN) && segment.options.mptcp().iter().any(|o| matches!(o, MpOption::Capable(_)))
 }
 
-/// The same between two engines: with data of the client or none, a pause before it, and with its end or without.
+/// Two engines behind such a box: with data of the client or none, a pause before it, and with its end or without.
 #[test]
 fn a_box_that_drops_all_keys_makes_both_ends_fall_back() {
     for (request, closes, pause) in [

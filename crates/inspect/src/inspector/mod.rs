@@ -160,7 +160,7 @@ impl Inspector {
         self.finish_with_places().report
     }
 
-    /// The same, and what ties the report to the packets that passed.
+    /// Returns the report, and what ties it to the packets that passed.
     pub fn finish_with_places(mut self) -> Findings {
         for flow in 0..self.flows.len() {
             for side in 0..2 {

@@ -27,7 +27,7 @@ pub(super) fn draw(picture: &mut Picture, figure: &Figure) {
 /// A figure with what its panels share.
 struct Drawing<'a> {
     figure: &'a Figure,
-    /// Those that are drawn, each with its pen.
+    /// Series that are drawn, each with its pen.
     series: Vec<(&'a Series, Pen)>,
     panels: Vec<Option<String>>,
     categories: Vec<&'a str>,
