@@ -70,7 +70,7 @@ pub fn check_interface(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Error for those who open a device.
+/// Returns a name that passes [`check_interface`], or an [`io::Error`] that says what is wrong with it.
 pub(crate) fn checked(name: &str) -> io::Result<&str> {
     check_interface(name).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     Ok(name)

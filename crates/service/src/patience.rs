@@ -23,7 +23,7 @@ pub(crate) struct Patience {
     until: Instant,
     /// Bytes read and written.
     moved: u64,
-    /// Bytes without those that the peer has not acknowledged, at the latest look.
+    /// Bytes of `moved` that the peer had acknowledged at the latest look.
     seen: u64,
 }
 

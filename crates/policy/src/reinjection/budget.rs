@@ -27,7 +27,7 @@ pub(super) enum Need {
     Late,
     /// The oldest data fill the peer's window, and the path with room is much faster.
     Window,
-    /// No copy of these kinds; `loss` is the loss estimate of the original's path.
+    /// Insurance against a loss that nothing shows yet; `loss` is the loss estimate of the original's path.
     Insurance { loss: f64 },
 }
 
