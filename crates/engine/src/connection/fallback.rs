@@ -9,7 +9,7 @@ use super::paths::PathManager;
 use super::slots::Slot;
 use super::{Connection, Life, Mode, Role};
 use crate::mapping::Mapping;
-use crate::recovery::Sent;
+use crate::recovery::{FIN, Sent};
 use crate::shared::{Route, Shared};
 use crate::subflow::{State, Subflow};
 use crate::{Ended, Event, FallbackReason};
@@ -33,7 +33,7 @@ pub(super) struct Fallback {
 enum Infinite {
     #[default]
     Never,
-    /// Declared on the first new data segment.
+    /// Declared on the first new segment with data, or with the FIN.
     Due {
         /// The subflow offset where new data begins.
         after: u64,
@@ -53,7 +53,8 @@ impl Infinite {
     /// The data offset from which it maps, if it goes with `sent`.
     fn take_out(&mut self, sent: &Sent) -> Option<u64> {
         match *self {
-            Infinite::Due { after, from } if sent.len > 0 && sent.start >= after => {
+            // A FIN takes a number of the subflow's, so a host without data to send can tell as well (A-INFINITE).
+            Infinite::Due { after, from } if (sent.len > 0 || sent.flags & FIN != 0) && sent.start >= after => {
                 *self = Infinite::On { start: sent.start, from };
                 Some(from)
             }

@@ -186,3 +186,55 @@ fn options_lost_in_one_direction_hold_nothing_up() {
         }
     }
 }
+
+/// A client with no data for the infinite mapping declares it with its FIN, and with each repetition of it. A peer that
+/// has sent its end as a DATA_FIN, whose option is lost, then closes as TCP does.
+#[test]
+fn a_fin_tells_the_peer_that_mptcp_is_over() {
+    let (mut puppet, line) = half_fallen_back();
+    puppet.data(line, 1, &PATTERN[..1000], None);
+    puppet.take();
+    puppet.shutdown();
+    let infinite = |s: &&Segment| {
+        s.flags.has(Flags::FIN) && s.options.dss().and_then(|dss: Dss| dss.map).is_some_and(|map| map.length == 0)
+    };
+    assert_eq!(puppet.take().iter().filter(infinite).count(), 1);
+    puppet.wait(Duration::from_secs(1));
+    assert!(puppet.take().iter().any(|segment| infinite(&segment)), "it is repeated");
+    puppet.send(line.acking(102).ack(1001), |s| s.flags = s.flags.with(Flags::FIN));
+    let out = puppet.take();
+    assert!(!out.is_empty() && out.iter().all(|s| !s.options.has_mptcp()), "{out:#?}");
+    assert!(puppet.has(|event| *event == Event::PeerFinished), "{:?}", puppet.events);
+}
+
+/// Both ends close after all options of one direction were lost: the connection comes to its end at both, and soon.
+#[test]
+fn options_lost_in_one_direction_do_not_hold_up_the_end() {
+    for stripped in [CLIENT, SERVER] {
+        for (request, answer) in [(100, 200_000), (200_000, 100), (100, 0)] {
+            for order in [[CLIENT, SERVER], [SERVER, CLIENT]] {
+                let mut pair = Pair::new(1);
+                pair.rule = Box::new(move |host, segment| {
+                    if host == stripped && !segment.flags.has(Flags::SYN) {
+                        segment.options.strip_mptcp();
+                    }
+                    true
+                });
+                pair.open();
+                pair.write(CLIENT, &PATTERN[..request]);
+                pair.write(SERVER, &PATTERN[..answer]);
+                pair.run(Duration::from_secs(1));
+                for host in order {
+                    pair.shutdown(host);
+                    pair.run(Duration::from_millis(100));
+                }
+                pair.run(Duration::from_secs(2));
+                let case = format!("from host {stripped}, {request} and {answer} bytes, {order:?}: {:?}", pair.events);
+                assert!(pair.read[SERVER] == PATTERN[..request] && pair.read[CLIENT] == PATTERN[..answer], "{case}");
+                for host in order {
+                    assert!(pair.has(host, |event| *event == Event::Closed), "host {host} {case}");
+                }
+            }
+        }
+    }
+}
