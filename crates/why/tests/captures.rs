@@ -248,6 +248,18 @@ fn a_join_that_is_not_answered() {
     assert!(has(&answer, FaultKind::JoinUnanswered));
 }
 
+/// The transfer ends before the second path can carry anything: that is no fault of the path, wherever it is seen.
+#[test]
+fn a_transfer_too_short_for_a_join() {
+    let captured = Captured::of("short", &TWO.replace("4MB", "20kB"));
+    for hosts in EACH {
+        let answer = captured.ask(hosts);
+        let kinds: Vec<FaultKind> = connection(&answer).faults.iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, [FaultKind::JoinLate], "{}", answer.sentence);
+        assert!(!answer.sentence.starts_with("lte"), "{}", answer.sentence);
+    }
+}
+
 #[test]
 fn a_black_hole_for_large_packets() {
     let hole = "[[path.lte.middlebox]]\nkind = \"mtu-blackhole\"\n[host]\nfirst-path = \"as-listed\"\n";

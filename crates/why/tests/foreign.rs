@@ -10,7 +10,7 @@ mod common;
 mod pen;
 
 use anabranch_inspect::{Limits, Report, inspect_bytes};
-use anabranch_why::{CaptureInquiry, JudgedDirection, Limit};
+use anabranch_why::{CaptureInquiry, FaultKind, JudgedDirection, Limit};
 use anabranch_wire::{Flags, MpOption, ResetReason};
 use pen::{CLIENT, KEYS, Pen, SERVER};
 
@@ -319,4 +319,32 @@ fn small_segments_that_are_held_back_are_named() {
         let free = sentence(false, delay);
         assert!(!free.contains("Nagle") && !free.contains("TCP_NODELAY"), "{free}");
     }
+}
+
+/// A server that refuses a join says nothing of limits once all data has been sent: the join was too late.
+#[test]
+fn a_join_refused_after_the_transfer_is_late() {
+    let refused = |at: u64| {
+        let mut pen = Pen::mptcp(1);
+        pen.open([0, 1_000, 1_100]);
+        for piece in 0..20 {
+            pen.data(2_000 + 2_000 * piece, SERVER, 1400);
+            pen.ack(3_000 + 2_000 * piece, CLIENT, true);
+        }
+        pen.refused_join([at, at + 1_000], ResetReason::Prohibited);
+        pen.records.sort_by_key(|(at, _)| *at);
+        let answer = inquiry("refused", &common::pcap(&pen.records, 65_535)).answer(None);
+        (answer.connection.unwrap().faults[0].kind, answer.sentence)
+    };
+    for at in [39_900, 45_000, 2_000_000] {
+        let (kind, late) = refused(at);
+        assert_eq!(kind, FaultKind::JoinLate, "{late}");
+        assert!(!late.contains("limits") && !late.starts_with("192.0.2.11"), "{late}");
+        assert!(
+            late.ends_with("192.0.2.11 carried nothing: all data had been sent before its join could be complete.")
+        );
+    }
+    let (kind, early) = refused(5_000);
+    assert_eq!(kind, FaultKind::JoinRefused);
+    assert!(early.contains("ip mptcp limits"), "{early}");
 }

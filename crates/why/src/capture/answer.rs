@@ -30,7 +30,7 @@ impl CaptureAnswer {
         let Some(direction) = connection.directions.first() else { return false };
         let goodput = direction.bytes as f64 * 8e9 / direction.time_ns.max(1) as f64;
         let best = direction.measured.iter().filter_map(|it| it.rate_bps).fold(0.0, f64::max);
-        !connection.faults.is_empty() || goodput < SHORT * best
+        connection.faults.iter().any(|it| it.kind != FaultKind::JoinLate) || goodput < SHORT * best
     }
 }
 
@@ -103,6 +103,8 @@ pub enum FaultKind {
     JoinRemoved,
     /// The handshake of a join was not completed.
     JoinIncomplete,
+    /// All data had been sent before a join could be complete.
+    JoinLate,
     /// A path is marked as a backup, and carried nothing.
     Backup,
     /// A subflow was established, and carried nothing.

@@ -211,6 +211,9 @@ impl Group<'_> {
         };
         let refused = flow.sides[1 - opener].reset;
         match (flow.syn, flow.syn_ack) {
+            (Offer::JoinSyn(_), _) if self.is_over(path) => {
+                fault(FaultKind::JoinLate, "all data had been sent before its join could be complete".to_owned(), None)
+            }
             (Offer::JoinSyn(_), Offer::Unseen) if refused == Some(true) => fault(
                 FaultKind::JoinRefused,
                 "its join was refused by the peer's MPTCP, with a RST".to_owned(),
@@ -278,6 +281,21 @@ impl Group<'_> {
                 fault(FaultKind::Unused, text.to_owned(), None)
             }
         }
+    }
+
+    /// True if nothing was left to be sent when the last join of a path was refused, or could have been complete at best.
+    /// Whatever kept it from that then cost nothing, and says nothing of limits: Linux refuses a join of a connection
+    /// that is closing with reason 3.
+    fn is_over(&self, path: usize) -> bool {
+        let mine = self.flows.iter().zip(self.pictures).rfind(|((.., on), _)| *on == path);
+        let Some(((flow, ..), picture)) = mine else { return false };
+        let packets = || picture.packets.iter().flatten();
+        let refused = packets().filter(|it| it.is(Flags::RST) && flow.syn_ack == Offer::Unseen).map(|it| it.sent).min();
+        let shortest = self.pictures.iter().map(|it| it.rtt).filter(|rtt| *rtt > 0).min().unwrap_or(0);
+        let complete = packets().map(|it| it.sent + picture.rtt.max(shortest)).min();
+        let Some(carries) = refused.or(complete) else { return false };
+        let data = self.pictures.iter().flat_map(|it| it.packets.iter().flatten()).filter(|it| it.length > 0);
+        data.map(|it| it.sent).max().is_some_and(|last| last < carries)
     }
 
     /// The same where only what arrived was seen: a gap in a subflow that never closes, while all that comes is small.

@@ -17,7 +17,8 @@ pub(crate) fn sentence(answer: &CaptureAnswer) -> String {
     let binds_all = connection.directions.first().and_then(chief).is_some_and(|share| binds_all(share.limit));
     let (mut first, mut later): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for fault in &connection.faults {
-        let follows = binds_all && (ONE_MORE_PATH.contains(&fault.kind) || fault.kind == FaultKind::Unused);
+        let costs_nothing = binds_all && (ONE_MORE_PATH.contains(&fault.kind) || fault.kind == FaultKind::Unused);
+        let follows = costs_nothing || fault.kind == FaultKind::JoinLate;
         if follows { &mut later } else { &mut first }.push(fault_words(connection, fault));
     }
     let mut sentences = first;

@@ -1,8 +1,8 @@
 //! A pen that writes captures of other stacks packet by packet, so that every expected value can be checked by hand.
 
-use anabranch_units::{AddressId, Dsn, Key, SubflowSeq, add_addr_hmac};
+use anabranch_units::{AddressId, Dsn, Key, Nonce, SubflowSeq, add_addr_hmac};
 use anabranch_wire::{
-    AddAddr, DataSeq, Dss, Flags, FlowKey, Map, MpCapable, MpOption, ResetReason, Segment, Timestamps, emit,
+    AddAddr, DataSeq, Dss, Flags, FlowKey, JoinSyn, Map, MpCapable, MpOption, ResetReason, Segment, Timestamps, emit,
 };
 use bytes::{Bytes, BytesMut};
 use std::net::IpAddr;
@@ -152,6 +152,21 @@ impl Pen {
 
     pub fn reset(&mut self, us: u64, from: usize, reason: ResetReason, transient: bool) {
         self.option(us, from, Flags::RST.with(Flags::ACK), MpOption::TcpReset { transient, reason });
+    }
+
+    /// A SYN with MP_JOIN from another address of the client, and a RST with this reason right after it has arrived.
+    pub fn refused_join(&mut self, at: [u64; 2], reason: ResetReason) {
+        let ends = [(IpAddr::from([192, 0, 2, 11]), 40_001).into(), (self.hosts[1], 443).into()];
+        let [there, back] = [FlowKey::new(ends[0], ends[1]), FlowKey::new(ends[1], ends[0])];
+        let [none, isn] = [SubflowSeq::new(0), SubflowSeq::new(0x7000_0000)];
+        let mut syn = Segment::new(there, Flags::SYN, isn, none);
+        syn.options.handshake_mut().mss = Some(1460);
+        let join = JoinSyn { backup: false, address: AddressId(2), token: KEYS[SERVER].token(), nonce: Nonce(7) };
+        syn.options.push_mptcp(MpOption::JoinSyn(join));
+        self.write(at[0], syn);
+        let mut reset = Segment::new(back, Flags::RST.with(Flags::ACK), none, isn + 1);
+        reset.options.push_mptcp(MpOption::TcpReset { transient: false, reason });
+        self.write(at[1], reset);
     }
 
     /// ADD_ADDR of the server; its authenticator has the leftmost bits of the hash where kernels of 5.6 to 5.9 sent
