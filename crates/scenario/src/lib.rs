@@ -29,4 +29,5 @@ pub use schema::schema;
 pub use shown::Shown;
 pub use tree::{Layer, merged};
 pub use variant::{Chosen, Settings, Switched, Variant};
+pub use vary::Vary;
 pub use watch::Watch;

@@ -47,6 +47,8 @@ pub struct Scenario {
     spec: Spec,
     spread: Duration,
     varies: Vec<Vary>,
+    /// Path or shared link of each `[[change]]`; `None` for one of policies.
+    changed: Vec<Option<String>>,
     watch: Watch,
     catalogue: Arc<Catalogue>,
     /// Flag that stops runs when it becomes true.
@@ -175,6 +177,7 @@ impl Scenario {
             spec: resolved.spec,
             spread: resolved.spread,
             varies: resolved.varies,
+            changed: file.change.iter().map(|at| at.value.path.as_ref().map(|path| path.value.clone())).collect(),
             watch: resolved.watch,
             catalogue: Arc::clone(catalogue),
             stop: None,
@@ -200,6 +203,21 @@ impl Scenario {
     /// Returns the names of the paths, in order.
     pub fn paths(&self) -> Vec<String> {
         self.spec.network.paths.iter().map(|path| path.name.clone()).collect()
+    }
+
+    /// Returns the specification as written: draws and the spread of repetitions are still to come.
+    pub fn written(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Returns the properties of paths that are drawn for each run.
+    pub fn varies(&self) -> &[Vary] {
+        &self.varies
+    }
+
+    /// Returns the path or shared link of each `[[change]]`, in the order of the file; `None` for one of policies.
+    pub fn changed(&self) -> &[Option<String>] {
+        &self.changed
     }
 
     /// Returns the names of the shared links.

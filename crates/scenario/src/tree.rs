@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
+use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 /// Texts that make up a scenario's TOML.
 pub(crate) struct Tree {
@@ -52,6 +52,8 @@ pub fn merged(layers: &[Layer<'_>], sets: &[String]) -> Result<String, ScenarioE
 /// something due at the same time the first listed acts first.
 const LISTED: [&str; 2] = ["path", "link"];
 
+/// Arrays of tables whose entries an override can take out: `change.0=false`.
+const ENTRIES: [&str; 3] = ["workload", "change", "middlebox"];
 /// Keys of a path or link that exclude each other: an override of one removes the others.
 const RIVALS: [(&str, &[&str]); 5] =
     [("rate", &["down", "up"]), ("down", &["rate"]), ("up", &["rate"]), ("delay", &["rtt"]), ("rtt", &["delay"])];
@@ -70,7 +72,7 @@ impl Tree {
 
     /// Sets `KEY=VALUE`. The key is dotted, with a number for an entry of an array; missing keys are added, but a path
     /// or link only with all its keys, as an inline table: a dotted key that names none is a slip. The value is TOML,
-    /// or else taken as a text, such as `20ms`.
+    /// or else taken as a text, such as `20ms`. False takes out an entry of [`ENTRIES`].
     pub(crate) fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
         let quoted = quoted(assignment).filter(|_| DeTable::parse(assignment).is_err());
         let text = quoted.as_deref().unwrap_or(assignment);
@@ -123,7 +125,24 @@ impl Tree {
                 _ => lay_over(root.get_mut(), table.into_inner(), &mut Vec::new(), text.is_set)?,
             }
         }
+        self.drop_entries(root.get_mut());
         Ok(root)
+    }
+
+    /// Takes out the entries of [`ENTRIES`] that an override made false: the numbers of the others hold until the end.
+    fn drop_entries(&self, table: &mut DeTable<'_>) {
+        let is_out = |value: &Spanned<DeValue<'_>>| {
+            value.get_ref().as_bool() == Some(false) && !self.sources.is_in_file(&value.span())
+        };
+        for (key, value) in table.iter_mut() {
+            match value.get_mut() {
+                DeValue::Table(below) => self.drop_entries(below),
+                DeValue::Array(items) if ENTRIES.contains(&key.get_ref().as_ref()) => {
+                    *items = std::mem::replace(items, DeArray::new()).into_iter().filter(|it| !is_out(it)).collect();
+                }
+                _ => {}
+            }
+        }
     }
 }
 
@@ -348,6 +367,20 @@ mod tests {
         ] {
             assert_eq!(after(&[set]).unwrap(), expected, "{set}");
         }
+    }
+
+    #[test]
+    fn an_override_takes_an_entry_out_and_the_numbers_hold() {
+        let boxes = "path.wlan.middlebox=[{kind=\"nat\"}, {kind=\"strip\"}, {kind=\"split\"}]";
+        let text = after(&[boxes, "path.wlan.middlebox.0=false", "path.wlan.middlebox.2.size=600B"]).unwrap();
+        assert!(text.contains(r#""middlebox":[{"kind":"strip",},{"kind":"split","size":"600B",},]"#), "{text}");
+        assert!(!after(&["workload.0=false"]).unwrap().contains("bulk"));
+        assert_eq!(after(&["workload.1=false"]).unwrap_err().to_string(), "`workload` has no entry `1`");
+        // Only an override does, and only to a whole entry.
+        let file = format!("{FILE}[[change]]\nat = \"1s\"\nnotify = false\n").replace("[host]", "[host]\nsack = false");
+        let tree = Tree::read(&[Layer { name: "test.toml", text: &file, within: None }]).unwrap();
+        let merged = tree.text().unwrap();
+        assert!(merged.contains("notify = false") && merged.contains("sack = false"), "{merged}");
     }
 
     #[test]

@@ -6,18 +6,21 @@ use anabranch_units::{Duration, Rate, Seed};
 
 /// Properties of a path that are drawn uniformly between minimum and maximum.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Vary {
+pub struct Vary {
     /// Name of the path, which also names its random streams.
-    pub(crate) path: String,
+    pub path: String,
     /// Interval between draws of rate and delay; `None` for a single draw.
-    pub(crate) every: Option<Duration>,
-    pub(crate) rate: Option<[Rate; 2]>,
+    pub every: Option<Duration>,
+    /// Rate of both directions.
+    pub rate: Option<[Rate; 2]>,
     /// One-way delay.
-    pub(crate) delay: Option<[Duration; 2]>,
+    pub delay: Option<[Duration; 2]>,
+    /// True if the file gives `rtt` in place of `delay`.
+    pub in_round_trips: bool,
     /// Loss, drawn once.
-    pub(crate) loss: Option<[f64; 2]>,
+    pub loss: Option<[f64; 2]>,
     /// Directions that `loss` applies to.
-    pub(crate) lossy: Affected,
+    pub lossy: Affected,
 }
 
 impl Vary {
@@ -62,6 +65,7 @@ mod tests {
             every: Some(Duration::from_millis(100)),
             rate: Some([Rate::from_mbps(20), Rate::from_mbps(30)]),
             delay: Some([Duration::from_millis(2), Duration::from_millis(12)]),
+            in_round_trips: false,
             loss: Some([0.0, 0.01]),
             lossy: Affected::Down,
         }

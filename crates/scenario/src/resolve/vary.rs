@@ -56,6 +56,7 @@ fn vary(name: &str, path: &PathTable, at: &At<VaryTable>, stop: Duration) -> Res
         every: every.as_ref().map(|at| at.value.0),
         rate: rate.as_ref().map(bounds).transpose()?,
         delay: one_way,
+        in_round_trips: rtt.is_some(),
         loss: loss.as_ref().map(bounds).transpose()?.map(|bounds| bounds.map(|share| share.0)),
         // As for `loss` and `loss-up` of the path itself.
         lossy: if path.loss_up.is_some() { Affected::Down } else { Affected::Both },
