@@ -128,7 +128,7 @@ fn unpaid(scenario: &Scenario, summary: &Summary, seed: u64, repeat: usize) -> O
         let none = Alternatives { run: Vec::new(), left_out: Vec::new() };
         let inquiry = Inquiry::new(&scenario, none, seed, repeat.min(WATCHED));
         // Without counterfactuals nothing is loaded.
-        let answer = inquiry.run(1, &|_| Ok(scenario.clone()), &|| {})?;
+        let answer = inquiry.run(1, &|_| Ok(scenario.clone()), &|_, _| {})?;
         Ok(answer.sentence)
     };
     Some(ask())

@@ -232,7 +232,10 @@ fn ask(
     let inquiry = Inquiry::new(scenario, alternatives, seed, repeat);
     let jobs = output::threads(jobs, inquiry.len());
     let bar = output::progress(inquiry.len());
-    let answer = inquiry.run(jobs, &load, &|| bar.inc(1));
+    let answer = inquiry.run(jobs, &load, &|done, planned| {
+        bar.set_length(planned as u64);
+        bar.set_position(done as u64);
+    });
     bar.finish_and_clear();
     Ok(answer?)
 }

@@ -8,7 +8,6 @@ use anabranch_policy::Catalogue;
 use anabranch_why::{Alternatives, CaptureInquiry, Inquiry, Others};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Width of the text that goes with an answer, in characters.
 const WIDTH: usize = 80;
@@ -25,9 +24,8 @@ pub fn of_scenario(
     let load = |more: &[String]| source.load_with(catalogue, more);
     let alternatives = Alternatives::of(&scenario, catalogue, &Others::default(), &load);
     let inquiry = Inquiry::new(&scenario, alternatives, seed.unwrap_or(scenario.seed), repeat.max(1));
-    let (done, runs) = (AtomicUsize::new(0), inquiry.len());
-    bounded(runs)?;
-    let answer = inquiry.run(1, &load, &|| progress(done.fetch_add(1, Ordering::Relaxed) + 1, runs))?;
+    bounded(inquiry.len())?;
+    let answer = inquiry.run(1, &load, progress)?;
     Ok(json!({ "text": anabranch_report::why(&answer, WIDTH), "answer": answer }))
 }
 

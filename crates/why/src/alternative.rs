@@ -3,14 +3,12 @@
 //! Each is a list of `--set` overrides, so that everybody can repeat it, or a baseline that the comparison has too.
 //! One that makes no sense for a scenario is left out with the reason.
 
+use crate::buffers::buffers;
 use crate::element::{Element, elements};
-use crate::inquiry::ways;
-use anabranch_net::Change;
-use anabranch_paths::Direction;
+use anabranch_engine::{Policies, Profile};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::Scenario;
 use anabranch_sim::Spec;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The thing that a counterfactual changes.
@@ -36,8 +34,14 @@ pub enum Kind {
     NoMiddlebox,
     /// No traffic of others.
     NoTraffic,
-    /// No changes of the network during the run.
+    /// No changes during the run: of a path, of policies, or none at all.
     NoChange,
+    /// A path whose rate or delay is not drawn.
+    Steady,
+    /// A path that carries as much in the direction of ACKs as in that of data.
+    WayBack,
+    /// An interface of the hosts that carries as much as the path behind it.
+    FasterInterface,
     /// A shared link that carries as much as its paths.
     FasterLink,
     /// A queue of one bandwidth-delay product in place of a longer one.
@@ -56,6 +60,8 @@ pub enum Kind {
     InitialWindow,
     /// A TCP option that the hosts do not use.
     TcpOption,
+    /// A setting as the hosts' profile has it.
+    Setting,
     /// The connection begins on another path.
     FirstPath,
     /// Another scheduler.
@@ -64,6 +70,12 @@ pub enum Kind {
     Congestion,
     /// Another reinjection policy.
     Reinjection,
+    /// Another window policy.
+    Window,
+    /// Another ACK path policy.
+    AckPath,
+    /// Another first-path policy.
+    FirstPathPolicy,
     /// One path only as a backup.
     WithoutPath,
     /// A backup path as a regular one.
@@ -86,6 +98,10 @@ pub struct Alternative {
     /// The fault of the scenario that it takes away, as a sentence without its full stop; `None` for another policy or
     /// size.
     pub cause: Option<String>,
+    /// The policy that it replaces, as a sentence without its full stop.
+    pub instead: Option<String>,
+    /// True for the policy that the hosts' profile has.
+    pub usual: bool,
     /// The changed scenario; its origin has the overrides that make it.
     pub scenario: Scenario,
 }
@@ -133,33 +149,6 @@ impl Default for Others {
     }
 }
 
-/// Returns the overrides that give a buffer, or both, this size: of the hosts that the run's own data passes through.
-pub(crate) fn buffers(spec: &Spec, kind: Kind, size: &str) -> Vec<String> {
-    let mut sets = BTreeSet::new();
-    for way in ways(spec) {
-        let (sender, receiver) = match way {
-            Direction::Down => ("server", "client"),
-            Direction::Up => ("client", "server"),
-        };
-        if kind != Kind::SendBuffer {
-            sets.insert(format!("{receiver}.receive-buffer=\"{size}\""));
-        }
-        if kind != Kind::ReceiveBuffer {
-            sets.insert(format!("{sender}.send-buffer=\"{size}\""));
-        }
-    }
-    sets.into_iter().collect()
-}
-
-/// A kind of buffers as a noun.
-pub(crate) fn buffer_name(kind: Kind, of: &str) -> String {
-    match kind {
-        Kind::ReceiveBuffer => format!("a receive buffer of {of}"),
-        Kind::SendBuffer => format!("a send buffer of {of}"),
-        _ => format!("receive and send buffers of {of}"),
-    }
-}
-
 impl Alternatives {
     /// Lists the counterfactuals of a scenario. `load` loads it with overrides on top of its own.
     pub fn of(scenario: &Scenario, catalogue: &Arc<Catalogue>, others: &Others, load: &Load<'_>) -> Self {
@@ -174,7 +163,7 @@ impl Alternatives {
         ] {
             all.add(kind, what, &buffers(&spec, kind, UNBOUNDED), load);
         }
-        all.add_elements(&spec, load);
+        all.add_elements(scenario, load);
         let alone = if can { "there is one path only" } else { "it is plain TCP, which takes one path" };
         if multipath {
             for path in &paths {
@@ -183,7 +172,14 @@ impl Alternatives {
             }
             for (path, name) in paths.iter().enumerate() {
                 let (what, single) = (format!("plain TCP on {name} alone"), scenario.single_path(path));
-                all.run.push(Alternative { kind: Kind::SinglePath, what, cause: None, scenario: single });
+                all.run.push(Alternative {
+                    kind: Kind::SinglePath,
+                    what,
+                    cause: None,
+                    instead: None,
+                    usual: false,
+                    scenario: single,
+                });
             }
             for path in spec.network.paths.iter().filter(|path| path.backup) {
                 let sets = [format!("path.{}.backup=false", path.name)];
@@ -208,47 +204,88 @@ impl Alternatives {
             all.leave_out("one path removed", alone);
         }
         all.leave_out("no delay of joins", "joins begin as soon as RFC 8684 allows, and no setting makes them earlier");
-        let own = scenario.policies();
-        for name in others.schedulers.iter().filter(|name| **name != own.scheduler.name) {
-            match multipath {
-                true => all.add_policy(Kind::Scheduler, "scheduler", name, load),
-                false => all.leave_out(&format!("scheduler {name}"), alone),
-            }
-        }
-        for name in others.congestion.iter().filter(|name| **name != own.congestion.name) {
-            all.add_policy(Kind::Congestion, "congestion", name, load);
-        }
-        let reinjections: Vec<&str> = catalogue.reinjections.names().collect();
-        for name in ["insured", "tail"].into_iter().filter(|name| reinjections.contains(name)) {
-            if name != own.reinjection.name {
-                match multipath {
-                    true => all.add_policy(Kind::Reinjection, "reinjection", name, load),
-                    false => all.leave_out(&format!("reinjection {name}"), alone),
-                }
-            }
-        }
+        all.add_policies(scenario, catalogue, others, multipath, alone, load);
         all
     }
 
-    fn add_policy(&mut self, kind: Kind, key: &str, name: &str, load: &Load<'_>) {
-        // Both hosts: the tables of one would override a key that is common to both.
+    /// Adds other policies: those asked for, and the profile's own where the scenario has another.
+    fn add_policies(
+        &mut self,
+        scenario: &Scenario,
+        catalogue: &Catalogue,
+        others: &Others,
+        multipath: bool,
+        alone: &str,
+        load: &Load<'_>,
+    ) {
+        let own = scenario.policies();
+        let usual = Profile::named(&own.profile).unwrap_or_else(Profile::anabranch);
+        let known: Vec<&str> = catalogue.reinjections.names().collect();
+        let reinjections: Vec<String> =
+            ["insured", "tail"].into_iter().filter(|name| known.contains(name)).map(str::to_owned).collect();
+        let seams: [(Kind, &str, &[String], &str); 6] = [
+            (Kind::Scheduler, "scheduler", &others.schedulers, usual.scheduler),
+            (Kind::Congestion, "congestion", &others.congestion, Policies::CONGESTION),
+            (Kind::Reinjection, "reinjection", &reinjections, usual.reinjection),
+            (Kind::Window, "window", &[], Policies::RECEIVE_WINDOW),
+            (Kind::AckPath, "ack-path", &[], Policies::ACK_PATH),
+            (Kind::FirstPathPolicy, "first-path", &[], usual.first_path),
+        ];
+        for (kind, key, names, usual) in seams {
+            let own = Some(usual).filter(|usual| names.iter().all(|name| name != usual));
+            for name in names.iter().map(String::as_str).chain(own) {
+                match multipath || kind == Kind::Congestion {
+                    true => self.add_policy(scenario, kind, (key, name, usual), load),
+                    false if matches!(kind, Kind::Scheduler | Kind::Reinjection) => {
+                        self.leave_out(&format!("{key} {name}"), alone);
+                    }
+                    false => {}
+                }
+            }
+        }
+    }
+
+    /// Adds a policy of both hosts, unless they have it: the table of one would override a key that is common to both.
+    fn add_policy(&mut self, scenario: &Scenario, kind: Kind, (key, name, usual): (&str, &str, &str), load: &Load<'_>) {
         let sets = ["client", "server"].map(|host| format!("{host}.{key}=\"{name}\""));
+        let before = self.run.len();
         self.add(kind, &format!("{key} {name}"), &sets, load);
+        let same = |with: &Scenario| {
+            let seam = |it: &Scenario| {
+                [it.policies(), it.receiver()]
+                    .map(|of| of.seams().into_iter().find(|(it, _)| *it == key).map(|it| it.1.clone()))
+            };
+            seam(with) == seam(scenario)
+        };
+        self.run.truncate(if self.run.get(before).is_some_and(|it| same(&it.scenario)) { before } else { before + 1 });
+        let own = scenario.policies().seams().into_iter().find(|(it, _)| *it == key);
+        if let (Some(added), Some((_, own))) = (self.run.get_mut(before), own) {
+            added.usual = name == usual;
+            let own = if own.name == name { own.to_string() } else { own.name.clone() };
+            added.instead = Some(format!("The {} is {own}", policy_name(key)));
+        }
     }
 
     /// Adds a counterfactual, unless it is the scenario itself or cannot be.
     fn add(&mut self, kind: Kind, what: &str, sets: &[String], load: &Load<'_>) {
         match load(sets) {
-            Ok(scenario) => self.run.push(Alternative { kind, what: what.to_owned(), cause: None, scenario }),
+            Ok(scenario) => self.run.push(Alternative {
+                kind,
+                what: what.to_owned(),
+                cause: None,
+                instead: None,
+                usual: false,
+                scenario,
+            }),
             Err(error) => self.leave_out(what, &error.to_string()),
         }
     }
 
     /// Adds the scenario without each of its elements that may cost time.
-    fn add_elements(&mut self, spec: &Spec, load: &Load<'_>) {
-        let elements = elements(spec);
+    fn add_elements(&mut self, scenario: &Scenario, load: &Load<'_>) {
+        let elements = elements(scenario);
         if !elements.iter().any(|element| element.kind == Kind::NoLoss) {
-            self.leave_out("no random loss", no_loss_because(spec));
+            self.leave_out("no random loss", "no link loses packets by chance from the beginning");
         }
         for (number, Element { kind, what, cause, sets }) in elements.into_iter().enumerate() {
             if number >= MOST_ELEMENTS {
@@ -268,15 +305,19 @@ impl Alternatives {
     }
 }
 
+/// A kind of policy in words.
+fn policy_name(key: &str) -> &str {
+    match key {
+        "congestion" => "congestion control",
+        "window" => "window policy",
+        "ack-path" => "ACK path policy",
+        "reinjection" => "reinjection policy",
+        "first-path" => "first-path policy",
+        other => other,
+    }
+}
+
 /// The most subflows that both hosts admit.
 pub(crate) fn subflow_limit(spec: &Spec) -> usize {
     spec.client.config.max_subflows.min(spec.server.config.max_subflows)
-}
-
-/// Reason for which there is no run without loss.
-fn no_loss_because(spec: &Spec) -> &'static str {
-    match spec.network.changes.iter().any(|timed| matches!(timed.change, Change::Loss(_))) {
-        true => "loss changes in the course of the run, which no setting takes away",
-        false => "no link loses packets by chance",
-    }
 }

@@ -19,6 +19,9 @@ pub struct Answer {
     pub seed: u64,
     /// Number of repetitions.
     pub repeat: usize,
+    /// Number of runs that were made for this answer.
+    #[serde(default)]
+    pub runs: usize,
     /// The paths' names, in order.
     pub paths: Vec<String>,
     /// The answer in plain words.
@@ -36,6 +39,9 @@ pub struct Answer {
     /// The fault of the scenario that cost most: an index into `counterfactuals`; absent if none cost much, or another
     /// policy or size would give more.
     pub fault: Option<usize>,
+    /// The counterfactual that the sentence recommends: an index into `counterfactuals`; absent if none helped.
+    #[serde(default)]
+    pub remedy: Option<usize>,
     /// Time between the transfers, in which the application had nothing to send; absent if there is none.
     pub pauses: Option<Pauses>,
     /// Paths that carried nothing in any repetition.
@@ -181,12 +187,25 @@ pub struct Tried {
     /// The fault of the scenario that it takes away, as a sentence without its full stop; absent for another policy or
     /// size.
     pub cause: Option<String>,
+    /// The policy, or the first path, that it replaces, as a sentence without its full stop.
+    #[serde(default)]
+    pub instead: Option<String>,
+    /// True for the policy that the hosts' profile has.
+    #[serde(default)]
+    pub usual: bool,
     /// Overrides that make it.
     pub sets: Vec<String>,
     /// The measure with it.
     pub value: Measure,
-    /// Difference to the run as it is, paired by seed; absent if transfers did not finish in either.
+    /// Difference to the run as it is, paired by seed; absent if transfers did not finish in either. What the sentence
+    /// promises is run with further seeds where the interval is wide: `n` tells of how many pairs it is.
     pub difference: Option<Measure>,
+    /// Number of these pairs in which the measure is larger with it.
+    #[serde(default)]
+    pub larger: usize,
+    /// Number of these pairs in which it is smaller.
+    #[serde(default)]
+    pub smaller: usize,
     /// Number of repetitions in which transfers did not finish.
     pub unfinished_runs: usize,
 }

@@ -14,8 +14,10 @@ mod alternative;
 mod answer;
 mod attribution;
 mod bands;
+mod buffers;
 mod capture;
 mod element;
+mod idle;
 mod inquiry;
 mod judge;
 mod limit;
@@ -31,7 +33,7 @@ pub use capture::{
     CaptureAnswer, CaptureInquiry, Confidence, Estimate, Fault, FaultKind, Flight, Heard, JudgedConnection,
     JudgedDirection, OtherConnection, PathAbout, PathMeasured, Sent, Trace, TracedFlow, Twin, TwinError,
 };
-pub use inquiry::{Inquiry, InquiryError};
+pub use inquiry::{Inquiry, InquiryError, Progress};
 pub use judge::{Judge, Judged};
 pub use limit::{Entry, LIMITS, Limit};
 pub use live::{

@@ -1,7 +1,7 @@
 //! The answer in one or two sentences: what took the time, and what a counterfactual says would have helped.
 
 use crate::answer::{Answer, Measure, Reason, Share, Tried};
-use crate::inquiry::{DataBuffers, size_text};
+use crate::buffers::{DataBuffers, size_text};
 use crate::{Kind, Limit};
 
 /// Smallest gain, as a share of the measure, that is worth a word.
@@ -16,24 +16,29 @@ const NEARLY_ALL: f64 = 0.9;
 /// Share of the time without any transfer from which on the application is named first, unless a fault or another
 /// policy takes a good part of the transfers' time.
 const MOSTLY_PAUSES: f64 = 0.5;
-/// That part.
-const GOOD_PART: f64 = 0.3;
+/// That part: of a fault, and of a policy.
+const GOOD_PART: (f64, f64) = (0.15, 0.5);
+/// Smallest gain of another policy or first path, as a share of the measure, for which the present one is named first.
+const MUCH: f64 = 0.15;
 
 /// Puts an answer into words. `buffers` are those that the data passes through.
 pub(crate) fn sentence(answer: &Answer, buffers: &DataBuffers) -> String {
-    let mut sentences = idle_paths(answer, |reason| !is_weak(reason));
     if answer.transfers.is_empty() {
+        let mut sentences = idle_paths(answer, |_| true);
         sentences.push("There is no transfer to judge.".to_owned());
         return sentences.join(" ");
     }
-    let named = answer.fault.map(|index| &answer.counterfactuals[index]);
-    match (named, paused_first(answer)) {
-        (_, Some(pauses)) => sentences.push(pauses),
-        (Some(tried), None) => sentences.push(without(answer, tried)),
-        (None, None) => {}
-    }
-    sentences.extend(idle_paths(answer, is_weak));
     let main = main_share(answer);
+    let named = answer.fault.map(|index| &answer.counterfactuals[index]);
+    let choice = choice(answer).map(|index| &answer.counterfactuals[index]);
+    let mut sentences = Vec::new();
+    let before = is_path_first(answer);
+    if before {
+        sentences.extend(idle_paths(answer, |reason| !is_weak(reason)));
+    }
+    sentences.extend(paused_first(answer).or_else(|| named.map(|tried| without(answer, tried))));
+    sentences.extend(choice.map(|tried| instead(answer, tried)));
+    sentences.extend(idle_paths(answer, |reason| is_weak(reason) || !before));
     if let Some(main) = main {
         let share = match main.share {
             share if share >= 1.0 => "All".to_owned(),
@@ -56,13 +61,74 @@ pub(crate) fn sentence(answer: &Answer, buffers: &DataBuffers) -> String {
             None => "No change that was tried lets all of them finish.".to_owned(),
         })
     } else {
-        match remedy(answer, main) {
+        match answer.remedy.map(|index| &answer.counterfactuals[index]) {
+            Some(_) if choice.is_some() => None,
             Some(tried) => Some(helped(answer, tried)),
             None if named.is_some() => None,
             None => Some("No change that was tried would clearly have helped.".to_owned()),
         }
     });
     sentences.join(" ")
+}
+
+/// True if a path that carried nothing is named before all else: unless a fault costs more than what would bring the
+/// path into use, or else may be why it carried nothing.
+fn is_path_first(answer: &Answer) -> bool {
+    if paused_first(answer).is_some() {
+        return false;
+    }
+    let amount = |tried: &Tried| gain(answer, tried).map_or(0.0, |gain| gain.mean);
+    let in_use = in_use(answer).map(amount);
+    match (answer.fault.map(|index| &answer.counterfactuals[index]), choice(answer)) {
+        (Some(fault), _) => answer.unfinished_runs == 0 && in_use.is_some_and(|in_use| in_use > amount(fault)),
+        (None, Some(choice)) => in_use.is_some_and(|in_use| in_use > amount(&answer.counterfactuals[choice])),
+        (None, None) => true,
+    }
+}
+
+/// The policy or first path that is named as the cause, by what would take its place: where no fault is, and another
+/// gives much more. Of several it is the profile's own, or the one that acts on the main limit, if that gives nearly as
+/// much as the best.
+pub(crate) fn choice(answer: &Answer) -> Option<usize> {
+    if answer.fault.is_some() || answer.unfinished_runs > 0 || paused_first(answer).is_some() {
+        return None;
+    }
+    let direct = main_share(answer).map_or(&[][..], |main| acts_on(main.limit));
+    // The main limit tells of a buffer by itself, and of a path that carried nothing its reason does.
+    let counts = |tried: &Tried| tried.instead.is_some() && !(is_buffer(tried.kind) && direct.contains(&tried.kind));
+    let all = || answer.counterfactuals.iter().enumerate().filter(|(_, tried)| counts(tried));
+    let amount = |tried: &Tried| gain(answer, tried).map_or(0.0, |gain| gain.mean);
+    let most = of_policies(answer);
+    let in_use = in_use(answer).map_or(0.0, amount);
+    let best = |share: f64, counts: &dyn Fn(&Tried) -> bool| {
+        let counted = all().filter(|(_, tried)| counts(tried) && amount(tried) >= share * most);
+        counted.max_by(|(_, a), (_, b)| amount(a).total_cmp(&amount(b))).map(|(index, _)| index)
+    };
+    if most < MUCH * answer.value.mean || in_use >= BEFORE_POLICIES * most {
+        return None;
+    }
+    let found = best(BEFORE_POLICIES, &|tried| tried.usual)
+        .or_else(|| best(NEARLY_ALL, &|tried| direct.contains(&tried.kind)))
+        .or_else(|| best(NEARLY_ALL, &|tried| is_buffer(tried.kind)))
+        .or_else(|| best(1.0, &|_| true))?;
+    let kind = answer.counterfactuals[found].kind;
+    // Of buffers the smallest that brings nearly as much.
+    let sized = answer.counterfactuals.iter().rposition(|tried| tried.kind == kind && gain(answer, tried).is_some());
+    sized.filter(|_| is_buffer(kind)).or(Some(found))
+}
+
+/// The counterfactual that brings a path into use that a setting keeps from it: of several the best.
+fn in_use(answer: &Answer) -> Option<&Tried> {
+    let kinds = || answer.idle_paths.iter().filter_map(|idle| brings(idle.reason));
+    let all = answer.counterfactuals.iter().filter(|tried| kinds().any(|kind| kind == tried.kind));
+    let amount = |tried: &Tried| gain(answer, tried).map(|gain| gain.mean);
+    all.filter(|tried| amount(tried).is_some())
+        .max_by(|a, b| amount(a).unwrap_or(0.0).total_cmp(&amount(b).unwrap_or(0.0)))
+}
+
+/// A policy, and what another would have given.
+fn instead(answer: &Answer, tried: &Tried) -> String {
+    format!("{}. {}", tried.instead.as_deref().unwrap_or(&tried.what), helped(answer, tried))
 }
 
 /// The sentences of paths that carried nothing.
@@ -87,7 +153,7 @@ pub(crate) fn fault(answer: &Answer, bloated: &[String]) -> Option<usize> {
     let amount = |tried: &Tried| gain(answer, tried).map_or(0.0, |gain| gain.mean);
     let best = faults().map(|(_, tried)| amount(tried)).fold(0.0, f64::max);
     if best < FAULT * answer.value.mean || best < BEFORE_POLICIES * of_policies(answer) {
-        return standing_queue(answer, bloated).filter(|_| of_policies(answer) < GOOD_PART * answer.value.mean);
+        return standing_queue(answer, bloated).filter(|_| of_policies(answer) < GOOD_PART.1 * answer.value.mean);
     }
     // The first of equals; but one link in place of all, if it is the one.
     let (index, first) = faults().find(|(_, tried)| amount(tried) >= best)?;
@@ -102,6 +168,15 @@ fn standing_queue(answer: &Answer, bloated: &[String]) -> Option<usize> {
     main_share(answer).filter(|main| main.limit == Limit::PathFull)?;
     let fills = |tried: &Tried| tried.sets.iter().any(|set| bloated.iter().any(|link| set.starts_with(link)));
     answer.counterfactuals.iter().position(|tried| tried.kind == Kind::ShorterQueue && fills(tried))
+}
+
+/// The fault that would be named if its interval were smaller: the one with the largest difference.
+pub(crate) fn might_be_fault(answer: &Answer) -> Option<usize> {
+    let sign = if answer.unit == "s" { -1.0 } else { 1.0 };
+    let amount = |tried: &Tried| tried.difference.map_or(0.0, |it| sign * it.mean);
+    let faults = answer.counterfactuals.iter().enumerate().filter(|(_, tried)| is_fault(tried));
+    let (index, most) = faults.max_by(|(_, a), (_, b)| amount(a).total_cmp(&amount(b)))?;
+    (amount(most) >= FAULT * answer.value.mean).then_some(index)
 }
 
 fn is_fault(tried: &Tried) -> bool {
@@ -119,7 +194,8 @@ fn paused_first(answer: &Answer) -> Option<String> {
     let pauses = answer.pauses.as_ref().filter(|pauses| pauses.share >= MOSTLY_PAUSES)?;
     let of_fault =
         answer.fault.and_then(|index| gain(answer, &answer.counterfactuals[index])).map_or(0.0, |it| it.mean);
-    if of_fault.max(of_policies(answer)) >= GOOD_PART * answer.value.mean || answer.unfinished_runs > 0 {
+    let much = of_fault >= GOOD_PART.0 * answer.value.mean || of_policies(answer) >= GOOD_PART.1 * answer.value.mean;
+    if much || answer.unfinished_runs > 0 {
         return None;
     }
     let share = 100.0 * pauses.share;
@@ -231,16 +307,33 @@ fn acts_on(limit: Limit) -> &'static [Kind] {
     }
 }
 
-/// Gain of a counterfactual, as a positive number.
+/// Gain of a counterfactual, as a positive number: if its interval lies above zero, or so many pairs of runs do that it
+/// is no chance. The latter tells of rare long waits, which make intervals wide.
 fn gain(answer: &Answer, tried: &Tried) -> Option<Measure> {
-    let sign = if answer.unit == "s" { -1.0 } else { 1.0 };
+    let in_time = answer.unit == "s";
+    let (sign, better, worse) =
+        if in_time { (-1.0, tried.smaller, tried.larger) } else { (1.0, tried.larger, tried.smaller) };
     let gain = tried.difference.map(|it| Measure { mean: sign * it.mean, ..it })?;
-    (gain.is_above_zero() && gain.mean >= WORTH_IT * answer.value.mean).then_some(gain)
+    let is_sure = gain.is_above_zero() || is_no_chance(better, worse);
+    (is_sure && gain.mean >= WORTH_IT * answer.value.mean).then_some(gain)
+}
+
+/// True if so many of all pairs are better with a probability of at most 5 % where either is as likely (sign test,
+/// two-sided).
+fn is_no_chance(better: usize, worse: usize) -> bool {
+    let pairs = better + worse;
+    let (mut ways, mut tail) = (1.0, 0.0);
+    for n in 0..=worse {
+        tail += ways;
+        ways *= (pairs - n) as f64 / (n + 1) as f64;
+    }
+    better > worse && 2.0 * tail <= 0.05 * (0..pairs).fold(1.0, |all, _| 2.0 * all)
 }
 
 /// The counterfactual to be named: one that helped, was run, and is something that can be set. First a path that could
 /// be brought into use; then, of those that act on the main limit, the best; then the best of all.
-fn remedy<'a>(answer: &'a Answer, main: Option<&Share>) -> Option<&'a Tried> {
+pub(crate) fn remedy(answer: &Answer) -> Option<usize> {
+    let main = main_share(answer);
     let amount = |tried: &Tried| gain(answer, tried).map_or(0.0, |gain| gain.mean);
     let best = |kinds: &dyn Fn(Kind) -> bool| {
         let settable = answer.counterfactuals.iter().filter(|tried| !is_fault(tried) && kinds(tried.kind));
@@ -250,17 +343,20 @@ fn remedy<'a>(answer: &'a Answer, main: Option<&Share>) -> Option<&'a Tried> {
         let sized = |tried: &&Tried| tried.kind == best.kind && is_buffer(best.kind);
         helped.rfind(sized).or(Some(best))
     };
-    let brings = |reason: Reason| match reason {
+    let direct = || main.and_then(|main| acts_on(main.limit).iter().find_map(|kind| best(&|it| it == *kind)));
+    let any = || best(&|kind| kind != Kind::RegularPath);
+    let found = in_use(answer).or_else(direct).or_else(any)?;
+    answer.counterfactuals.iter().position(|tried| std::ptr::eq(tried, found))
+}
+
+/// Kind of counterfactual that brings a path into use.
+fn brings(reason: Reason) -> Option<Kind> {
+    match reason {
         Reason::Backup => Some(Kind::RegularPath),
         Reason::PlainTcp => Some(Kind::Multipath),
         Reason::SubflowLimit => Some(Kind::MoreSubflows),
         _ => None,
-    };
-    let in_use =
-        answer.idle_paths.iter().filter_map(|idle| brings(idle.reason)).find_map(|by| best(&|kind| kind == by));
-    let direct = || main.and_then(|main| acts_on(main.limit).iter().find_map(|kind| best(&|it| it == *kind)));
-    let any = || best(&|kind| kind != Kind::RegularPath);
-    in_use.or_else(direct).or_else(any)
+    }
 }
 
 fn is_buffer(kind: Kind) -> bool {
@@ -299,5 +395,17 @@ fn amount(gain: Measure, unit: &str) -> String {
     match half {
         Some(half) => format!("{mean} ± {:.places$} {name}", half / scale),
         None => format!("{mean} {name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_no_chance;
+
+    /// Two-sided: 6 of 6 has 2/64, 5 of 5 has 2/32, 8 of 9 has 20/512, 7 of 8 has 18/256.
+    #[test]
+    fn the_sign_test_is_that_of_the_tables() {
+        assert!(is_no_chance(6, 0) && is_no_chance(8, 1) && is_no_chance(40, 0));
+        assert!(!is_no_chance(5, 0) && !is_no_chance(7, 1) && !is_no_chance(0, 6) && !is_no_chance(0, 0));
     }
 }

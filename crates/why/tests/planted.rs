@@ -21,7 +21,7 @@ fn ask(text: &str, repeat: usize) -> Answer {
     let (scenario, catalogue) = (load(text, &[]).unwrap(), Arc::new(Catalogue::default()));
     let load = |more: &[String]| load(text, more);
     let alternatives = Alternatives::of(&scenario, &catalogue, &Others::default(), &load);
-    Inquiry::new(&scenario, alternatives, 1, repeat).run(2, &load, &|| {}).unwrap()
+    Inquiry::new(&scenario, alternatives, 1, repeat).run(2, &load, &|_, _| {}).unwrap()
 }
 
 /// The share of a limit, on whatever path.

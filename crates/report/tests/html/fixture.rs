@@ -336,7 +336,7 @@ pub fn why() -> [String; 2] {
     let others = Others { schedulers: vec!["late".to_owned()], congestion: Vec::new() };
     let catalogue = Arc::new(anabranch_policy::Catalogue::default());
     let alternatives = Alternatives::of(&scenario, &catalogue, &others, &load);
-    let answer = Inquiry::new(&scenario, alternatives, 1, 2).run(1, &load, &|| ()).unwrap();
+    let answer = Inquiry::new(&scenario, alternatives, 1, 2).run(1, &load, &|_, _| ()).unwrap();
     let first = &run.outcome.connections[answer.longest().unwrap().connection].subflows[0].stats;
     let trace = inquiry.traces_between(first.local, first.remote);
     let of_scenario = Page::of_why(&scenario, &answer, trace.first(), "anabranch why one-file.toml --report run.html");
