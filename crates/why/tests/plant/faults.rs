@@ -61,7 +61,8 @@ fn loss(stream: &mut Stream, base: &mut Base) -> Option<Words> {
 fn loss_bursts(stream: &mut Stream, base: &mut Base) -> Option<Words> {
     let (begin, end) = (share(stream, 0.1, 1.0), share(stream, 10.0, 50.0));
     let line = format!(
-        "loss = {{ model = \"gilbert-elliott\", p-good-bad = \"{begin}%\", p-bad-good = \"{end}%\", loss-bad = \"80%\" }}"
+        "loss = {{ model = \"gilbert-elliott\", p-good-bad = \"{begin}%\", p-bad-good = \"{end}%\", \
+         loss-bad = \"80%\" }}"
     );
     let path = on(stream, base, line);
     Some(words(&[path, "loses|lost by chance"]))
