@@ -141,3 +141,70 @@ fn an_inspection_of_many_connections_stays_short() {
         serde_json::from_str(&succeed(&here, &["inspect", "out/client.pcapng", "--json"])).unwrap();
     assert_eq!(json["connections"].as_array().unwrap().len(), 60);
 }
+
+/// Facts that several commands print about one connection are the same in each: its number, ends, protocol, bytes, time
+/// and the place of the capture.
+#[test]
+fn the_commands_print_the_same_facts() {
+    let here = scenario("capture-facts");
+    let variants: [(&str, &[&str]); 4] = [
+        ("plain", &[]),
+        ("server", &["--set", "server.multipath=false", "--set", "host.first-path=as-listed"]),
+        ("strip", &["--set", r#"path.wlan.middlebox=[{ kind = "strip", from = "syn" }]"#]),
+        ("buffer", &["--set", "client.receive-buffer=32KiB"]),
+    ];
+    for (name, sets) in variants {
+        succeed(&here, &[&["run", "small.toml", "--pcap", name][..], sets].concat());
+        let [client, server] = ["client", "server"].map(|host| format!("{name}/{host}.pcapng"));
+        for files in [vec![&*client, &*server], vec![&*client], vec![&*server]] {
+            let [inspect, why, twin] = ["inspect", "why", "twin"].map(|command| {
+                let printed = succeed(&here, &[&[command][..], &files, &["--json"]].concat());
+                serde_json::from_str::<serde_json::Value>(&printed).unwrap()
+            });
+            same_facts(&format!("{files:?}"), &inspect, &why, &twin);
+        }
+    }
+}
+
+#[track_caller]
+fn same_facts(what: &str, inspect: &serde_json::Value, why: &serde_json::Value, twin: &serde_json::Value) {
+    let list = |name: &str| inspect[name].as_array().unwrap();
+    let (mptcp, plain) = (list("connections"), list("plain_tcp"));
+    let judged = &why["connection"];
+    let number = judged["number"].as_u64().unwrap() as usize;
+    assert_eq!(twin["connection"], judged["number"], "{what}");
+    assert_eq!(mptcp.len() + plain.len(), 1 + why["other_connections"].as_u64().unwrap() as usize, "{what}");
+    assert_eq!(judged["multipath"].as_bool().unwrap(), number <= mptcp.len(), "{what}");
+    assert_eq!(twin["multipath"], judged["multipath"], "{what}");
+    let seen = mptcp.get(number - 1).unwrap_or_else(|| &plain[number - 1 - mptcp.len()]);
+    assert_eq!((&judged["endpoints"], &twin["endpoints"]), (&seen["endpoints"], &seen["endpoints"]), "{what}");
+    let direction = &judged["directions"][0];
+    let side = direction["from"].as_u64().unwrap() as usize;
+    let bytes = match seen["directions"][side]["bytes"].as_u64() {
+        Some(mapped) => mapped + seen["directions"][side]["unmapped_bytes"].as_u64().unwrap(),
+        None => seen["bytes"][side].as_u64().unwrap(),
+    };
+    let printed = [&direction["bytes"], &twin["bytes"]].map(|it| it.as_u64().unwrap());
+    assert_eq!(printed, [bytes; 2], "{what}");
+    assert_eq!(twin["captured"], judged["captured"], "{what}");
+    assert_eq!((&twin["time_ns"], &twin["finished"]), (&direction["time_ns"], &direction["finished"]), "{what}");
+    if number <= mptcp.len() {
+        // Of two files `inspect` leaves open whether they are of the two ends, where their times would tell.
+        let open = seen["captured"] == "at two points, or twice at one" && judged["captured"] == "at both ends";
+        assert!(
+            open || judged["captured"] == seen["captured"],
+            "{what}: {} and {}",
+            judged["captured"],
+            seen["captured"]
+        );
+        // An estimate of when the last packet arrived may lie half a round trip behind the last that was captured.
+        let ends = (direction["from_ns"].as_u64().unwrap() + direction["time_ns"].as_u64().unwrap()) as f64 / 1e9;
+        assert!(ends <= seen["duration_s"].as_f64().unwrap() + 0.1, "{what}: {ends} s, and {}", seen["duration_s"]);
+        // A connection that fell back is judged as what it became, and the sentence says so.
+        let said = why["sentence"].as_str().unwrap();
+        assert!(
+            seen["fallback"].is_null() || said.contains("plain TCP") || said.contains("MP_CAPABLE"),
+            "{what}: {said}"
+        );
+    }
+}
