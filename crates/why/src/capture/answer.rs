@@ -119,6 +119,8 @@ pub enum FaultKind {
     DelayedAck,
     /// Packets overtake each other on their way.
     Reordering,
+    /// The connection began on a path that is much slower to answer than another.
+    SlowFirstPath,
 }
 
 /// A fault of the set-up.
@@ -174,6 +176,12 @@ pub struct PathMeasured {
     pub lost_by_chance: u64,
     /// Estimate of the rate of its slowest link; absent if nothing tells \[bit/s\].
     pub rate_bps: Option<f64>,
+    /// Rate at which packets pass its slowest link right behind each other; absent if nothing tells \[bit/s\].
+    pub line_bps: Option<f64>,
+    /// Rate of its packets while that link was busy; absent if nothing tells \[bit/s\].
+    pub carried_bps: Option<f64>,
+    /// Congestion window at which slow start ended though nothing had been lost; absent if it did not end so \[B\].
+    pub settled_window: Option<u64>,
     /// Median time that packets waited in queues beyond the shortest delay; absent if nothing tells \[ms\].
     pub queue_ms: Option<f64>,
 }

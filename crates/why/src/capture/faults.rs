@@ -283,9 +283,9 @@ impl Group<'_> {
         }
     }
 
-    /// True if nothing was left to be sent when the last join of a path was refused, or could have been complete at best.
-    /// Whatever kept it from that then cost nothing, and says nothing of limits: Linux refuses a join of a connection
-    /// that is closing with reason 3.
+    /// True if nothing was left to be sent when the last join of a path was refused, or could have been complete at
+    /// best. Whatever kept it from that then cost nothing, and says nothing of limits: Linux refuses a join of a
+    /// connection that is closing with reason 3.
     fn is_over(&self, path: usize) -> bool {
         let mine = self.flows.iter().zip(self.pictures).rfind(|((.., on), _)| *on == path);
         let Some(((flow, ..), picture)) = mine else { return false };

@@ -23,6 +23,12 @@ pub(crate) struct Link {
     pub busy: Vec<(u64, u64)>,
     /// Rate \[bit/s\]; 0 if nothing tells.
     pub rate: f64,
+    /// Rate at which packets pass that queued one right behind the other; 0 if nothing tells \[bit/s\].
+    pub line: f64,
+    /// Rate that the packets had in all while the link was busy \[bit/s\].
+    pub carried: f64,
+    /// Waits up to this are no queue: where a path takes no longer itself, hosts take as long to think \[ns\].
+    least: u64,
     /// Delay that chance adds to nine of ten packets at most; 0 if a queue explains all \[ns\].
     pub jitter: u64,
 }
@@ -49,7 +55,8 @@ impl Link {
         carried.sort_by_key(|it| it.sent);
         let Some(shortest) = carried.iter().map(|it| it.delay).min() else { return Link::default() };
         let lowest = lowest_rate(&carried, shortest);
-        let mut link = Link { rate: lowest, ..Link::default() };
+        let least = if shortest < TOLERANCE { TOLERANCE } else { 0 };
+        let mut link = Link { rate: lowest, least, ..Link::default() };
         let mut last = 0;
         if let Some(jitter) = jitter(&carried, lowest, shortest) {
             link.jitter = jitter;
@@ -59,7 +66,9 @@ impl Link {
             }
             return link;
         }
-        link.rate = median_rate(&carried, shortest);
+        let rates = pair_rates(&carried, shortest);
+        link.rate = median_rate(&rates);
+        link.line = line_rate(&rates);
         // The shortest delay has the time on the link in it.
         let alone = |it: &Carried| it.delay.saturating_sub(time(it.bits, link.rate));
         let delay = carried.iter().map(alone).min().unwrap_or(shortest);
@@ -68,13 +77,16 @@ impl Link {
             last = arrived.saturating_sub(delay).max(it.sent).max(last.min(arrived));
             link.sends(it.sent, last);
         }
+        let busy: u64 = link.busy.iter().map(|(from, to)| to - from).sum();
+        let bits: f64 = carried.iter().map(|it| it.bits).sum();
+        link.carried = if busy > 0 { bits * 1e9 / busy as f64 } else { 0.0 };
         link
     }
 
     fn sends(&mut self, from: u64, to: u64) {
         match self.busy.last_mut() {
             Some((_, end)) if from <= *end => *end = (*end).max(to),
-            _ if to > from => self.busy.push((from, to)),
+            _ if to > from + self.least => self.busy.push((from, to)),
             _ => {}
         }
     }
@@ -168,9 +180,9 @@ fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     (first > 0.0 && second > 0.0).then(|| both / (first * second).sqrt())
 }
 
-/// Bits over the time between arrivals, where the later packet waited for the earlier one. Of all such pairs the median
-/// by time; 0 if there are none.
-fn median_rate(carried: &[Carried], shortest: u64) -> f64 {
+/// Rates of pairs, in order, each with its time: bits over the time between arrivals, where the later packet waited for
+/// the earlier one.
+fn pair_rates(carried: &[Carried], shortest: u64) -> Vec<(f64, u64)> {
     let mut pairs: Vec<(f64, u64)> = Vec::new();
     for pair in carried.windows(2) {
         let (before, it) = (pair[0], pair[1]);
@@ -180,12 +192,25 @@ fn median_rate(carried: &[Carried], shortest: u64) -> f64 {
         }
     }
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    pairs
+}
+
+/// The rate that a tenth of the pairs exceed; 0 if they are few.
+fn line_rate(pairs: &[(f64, u64)]) -> f64 {
+    if pairs.len() < MANY_PAIRS { 0.0 } else { pairs[pairs.len() * 9 / 10].0 }
+}
+
+/// Pairs of packets that tell a rate.
+const MANY_PAIRS: usize = 50;
+
+/// The median of the rates of pairs by their time; 0 if there are none.
+fn median_rate(pairs: &[(f64, u64)]) -> f64 {
     let half = pairs.iter().map(|(_, apart)| apart).sum::<u64>() / 2;
     let mut sum = 0;
     for (rate, apart) in pairs {
         sum += apart;
         if sum >= half {
-            return rate;
+            return *rate;
         }
     }
     0.0

@@ -2,17 +2,17 @@
 //! back (Nagle), acknowledgments that come late, packets that overtake each other.
 
 use super::answer::{Fault, FaultKind};
+use super::ordering::overtaken;
 use super::picture::{FlowPicture, NEVER, Packet, UNKNOWN};
 use super::verdict::reaction;
+use anabranch_wire::Flags;
 
 /// Times that something has to happen before it is no accident.
-const MANY: u64 = 3;
+pub(crate) const MANY: u64 = 3;
 /// Share of the time that it has to cost.
 const WORTH: f64 = 0.1;
 /// No delay of an acknowledgment is shorter \[ns\]; Linux has 40 ms.
 const LEAST_DELAY: u64 = 25_000_000;
-/// Share of packets that others overtake, from which on senders take them for lost.
-const OVERTAKEN: f64 = 0.005;
 
 /// Faults of the direction in which `side` sends, which took `whole` \[ns\]; by path, with their names.
 pub(crate) fn mechanisms(flows: &[FlowPicture], side: usize, whole: u64, names: &[String]) -> Vec<Fault> {
@@ -24,8 +24,33 @@ pub(crate) fn mechanisms(flows: &[FlowPicture], side: usize, whole: u64, names: 
         faults.extend(held.fault(name, whole));
         faults.extend(overtaken(mine(), side, name));
     }
+    faults.extend(slow_first_path(flows, whole, names));
     faults
 }
+
+/// A connection that began on a path whose round trip is much longer than that of another, and lasted few of them.
+fn slow_first_path(flows: &[FlowPicture], whole: u64, names: &[String]) -> Option<Fault> {
+    let first = flows.first()?;
+    let others = flows.iter().filter(|it| it.path != first.path && it.rtt > 0);
+    let best = others.min_by_key(|it| it.rtt)?;
+    // The handshake takes one round trip, and so does the first request with its answer.
+    let cost = 2 * first.rtt.saturating_sub(best.rtt);
+    (first.rtt >= 2 * best.rtt && cost as f64 >= COSTLY * whole as f64).then(|| Fault {
+        kind: FaultKind::SlowFirstPath,
+        path: Some(names[first.path].clone()),
+        text: format!(
+            "The connection began on {}, whose round trip takes {:.0} ms, and not on {}, where it takes {:.0} ms",
+            names[first.path],
+            first.rtt as f64 / 1e6,
+            names[best.path],
+            best.rtt as f64 / 1e6
+        ),
+        remedy: Some(format!("Prefer {} for new connections, by the metric of its default route.", names[best.path])),
+    })
+}
+
+/// Share of the time that a choice of the first path has to cost.
+const COSTLY: f64 = 0.3;
 
 /// Data that left as soon as everything before it was acknowledged.
 #[derive(Default)]
@@ -42,10 +67,9 @@ struct Held {
 
 impl Held {
     fn look(&mut self, flow: &FlowPicture, side: usize, reaction: u64) {
-        // Only at the sender do times tell what set off what.
         let seen = if side == 0 { flow.seen.own } else { flow.seen.other };
-        if !seen || flow.rtt == 0 {
-            return;
+        if flow.rtt == 0 || !seen {
+            return self.look_from_receiver(flow, side, reaction);
         }
         let largest = flow.packets[side].iter().map(|it| it.length).max().unwrap_or(0);
         let mut answers: Vec<&Packet> = flow.packets[1 - side].iter().filter(|it| it.arrived != NEVER).collect();
@@ -65,6 +89,14 @@ impl Held {
             let Some(last) = before.replace(it).filter(|last| it.seq >= last.end()) else { continue };
             let set_off = acked >= last.end() && it.sent - acked_at.min(it.sent) <= reaction && acked_at > last.sent;
             let is_small = it.length < largest;
+            // More was queued behind it: a timer let that out before the acknowledgment came, if it came at all.
+            let alone = !last.is(Flags::PSH) && last.length == largest && acked >= last.seq && last.arrived != NEVER;
+            let waited = it.sent - last.sent;
+            if is_small && alone && acked < last.end() && waited >= flow.rtt + LEAST_DELAY {
+                self.late += 1;
+                self.late_by += waited - flow.rtt;
+                continue;
+            }
             self.hasty += u64::from(is_small && acked < last.end());
             if !set_off || it.sent - asked_at.min(it.sent) <= reaction {
                 continue;
@@ -77,6 +109,39 @@ impl Held {
             if took >= flow.rtt + LEAST_DELAY {
                 self.late += 1;
                 self.late_by += took - flow.rtt;
+            }
+        }
+    }
+
+    /// The same where the receiver was captured alone: the rest of what was written arrives a round trip after the
+    /// acknowledgment of a segment behind which, without a push, more was queued.
+    fn look_from_receiver(&mut self, flow: &FlowPicture, side: usize, reaction: u64) {
+        let data = || flow.packets[side].iter().filter(|it| it.length > 0 && it.arrived != NEVER);
+        let largest = data().map(|it| it.length).max().unwrap_or(0);
+        let mut in_order: Vec<&Packet> = data().collect();
+        in_order.sort_by_key(|it| it.arrived);
+        let answers = || flow.packets[1 - side].iter().filter(|it| it.ack != UNKNOWN);
+        let mut next = answers().peekable();
+        for pair in in_order.windows(2) {
+            let [last, it] = [pair[0], pair[1]];
+            while next.next_if(|answer| answer.ack < last.end() || answer.sent < last.arrived).is_some() {}
+            let is_rest = it.seq == last.end() && it.length < largest;
+            if !is_rest || last.is(Flags::PSH) || last.length < largest {
+                continue;
+            }
+            let apart = it.arrived - last.arrived;
+            let answered = next.peek().filter(|answer| answer.sent <= it.arrived).map(|answer| answer.sent);
+            let waited = answered.map(|at| it.arrived - at);
+            let of_one = |waited: u64| waited + reaction >= flow.rtt && waited <= flow.rtt + flow.rtt / 2 + reaction;
+            self.hasty += u64::from(apart < flow.rtt / 2);
+            if waited.is_some_and(of_one) {
+                self.small += 1;
+                self.time += apart;
+            }
+            // Its acknowledgment was held back, until a timer of either end.
+            if apart >= flow.rtt + LEAST_DELAY && waited.is_none_or(of_one) {
+                self.late += 1;
+                self.late_by += apart - flow.rtt;
             }
         }
     }
@@ -107,28 +172,4 @@ impl Held {
             remedy: Some("Set TCP_NODELAY on the sender, or write larger pieces.".to_owned()),
         })
     }
-}
-
-/// Packets that arrived after others which left later, and were not sent a second time in between.
-fn overtaken<'a>(flows: impl Iterator<Item = &'a FlowPicture>, side: usize, name: &str) -> Option<Fault> {
-    let (mut late, mut all) = (0, 0);
-    // Both ends have to be seen: elsewhere arrivals are estimates.
-    for flow in flows.filter(|flow| flow.seen.own && flow.seen.other) {
-        let mut latest = 0;
-        for it in flow.packets[side].iter().filter(|it| it.length > 0 && it.arrived != NEVER) {
-            all += 1;
-            late += u64::from(it.arrived < latest);
-            latest = latest.max(it.arrived);
-        }
-    }
-    // A packet that is late is overtaken by many, each of which counts: what counts is how often the order breaks.
-    (late >= MANY && late as f64 >= OVERTAKEN * all as f64).then(|| Fault {
-        kind: FaultKind::Reordering,
-        path: Some(name.to_owned()),
-        text: format!("packets overtook each other ({late} of {all}), which senders take for losses"),
-        remedy: Some(
-            "Look for a link that spreads packets over several ways; RACK or a larger tcp_reordering bear more."
-                .to_owned(),
-        ),
-    })
 }

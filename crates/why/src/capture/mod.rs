@@ -10,11 +10,13 @@
 //! one place, and of web100; subflows, mappings and the data level are ours.
 
 mod answer;
+mod beside;
 mod choice;
 mod faults;
 mod link;
 mod log;
 mod mechanism;
+mod ordering;
 mod picture;
 mod sender;
 mod stream;
@@ -501,7 +503,10 @@ fn direction(
         measured: names
             .iter()
             .enumerate()
-            .map(|(path, name)| measured(painted, name, path, side, &traffic[path]))
+            .map(|(path, name)| PathMeasured {
+                settled_window: Some(verdict.settled[path]).filter(|window| *window > 0),
+                ..measured(painted, name, path, side, &traffic[path])
+            })
             .collect(),
     }
 }
@@ -528,6 +533,9 @@ fn measured(painted: &Painted<'_>, name: &str, path: usize, side: usize, traffic
         lost: data().filter(|it| it.arrived == NEVER && it.sent < latest).count() as u64 + repaired,
         lost_by_chance: by_chance(data().filter(|it| it.arrived != NEVER || it.sent < latest)) + repaired_by_chance,
         rate_bps: Some(traffic.link.rate).filter(|rate| *rate > 0.0),
+        line_bps: Some(traffic.link.line).filter(|rate| *rate > 0.0),
+        carried_bps: Some(traffic.link.carried).filter(|rate| *rate > 0.0),
+        settled_window: None,
         queue_ms: queue,
     }
 }

@@ -493,12 +493,22 @@ fn arriving(there: &Place, side: usize, rtt: u64) -> Vec<Packet> {
         let latest = entry.at.saturating_sub(rtt / 2);
         let stamped = clock.as_ref().filter(|_| entry.has(STAMP)).map(|clock| clock.at(entry.stamp));
         let sent = stamped.map_or(latest, |at| at.saturating_sub(rtt / 2));
-        last = sent.max(last).max(known.since(entry)).min(latest);
+        let since = known.since(entry);
+        if stamped.is_some() && sent.max(since) + OVERTAKEN < last && entry.length > 0 {
+            // Others that left later overtook it.
+            packets.push(raw_arriving(entry, sent.max(since)));
+            continue;
+        }
+        last = sent.max(last).max(since).min(latest);
         packets.push(raw_arriving(entry, last));
     }
     packets.sort_by_key(|(packet, _)| packet.sent);
     packets.into_iter().map(keep).collect()
 }
+
+/// Time by which the stamp of a packet that was overtaken is older at least than that of one before it \[ns\]: kernels
+/// repeat stamps for a moment.
+const OVERTAKEN: u64 = 5_000_000;
 
 /// The newest packets towards a host, to tell since when it knows of what it acknowledges.
 struct Known {

@@ -139,6 +139,10 @@ pub(crate) struct Sender {
     own: i64,
     /// Rounds in a row in which the window did not grow as in slow start.
     slow_rounds: u32,
+    /// Something was sent again.
+    repeated: bool,
+    /// Window at which the first slow start ended while nothing had been lost; 0 if it did not end so.
+    pub settled: i64,
 }
 
 impl Sender {
@@ -199,6 +203,7 @@ impl Sender {
     }
 
     fn repeat(&mut self, it: &Packet, sending: &Sending, rtt: u64) {
+        self.repeated = true;
         let silence = it.sent - self.heard.max(self.last_sent).min(it.sent);
         let first = it.seq <= self.una;
         let probe = it.end() >= self.nxt && self.probes == 0;
@@ -273,6 +278,8 @@ impl Sender {
             }
             if over || self.slow_rounds >= 2 {
                 self.grows = false;
+                let untroubled = self.settled == 0 && !self.repeated && self.threshold.is_none();
+                self.settled = if untroubled { self.window } else { self.settled };
             }
         }
         self.round = (self.nxt, 0, 0);

@@ -23,6 +23,8 @@ pub(crate) struct Verdict {
     pub finished: bool,
     /// Largest window that the peer advertised \[B\].
     pub widest_window: u64,
+    /// Windows at which slow start ended on each path while nothing had been lost; 0 if it did not end so \[B\].
+    pub settled: Vec<u64>,
     /// Bytes in flight on each subflow, after each change; empty unless asked for.
     pub flight: Vec<Flight>,
 }
@@ -184,6 +186,11 @@ pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic
     }
     let finished = watch.arrived.edge >= watch.stream.end;
     let mut trial = trial?;
+    let settled = |path: usize| {
+        let mine = watch.subflows.iter().zip(flows).filter(|(_, flow)| flow.path == path);
+        mine.map(|(it, _)| it.sender.settled.max(0).unsigned_abs()).max().unwrap_or(0)
+    };
+    let settled = (0..paths).map(settled).collect();
     let (from, to) = (Instant::from_nanos(begin), Instant::from_nanos(end));
     trial.flush(to);
     let unused = |(path, bands): (usize, &Bands)| bands.between(from, to, Cause::of(Limit::Unused, path));
@@ -192,6 +199,7 @@ pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic
         paths: trial.paths.iter().enumerate().map(unused).collect(),
         finished,
         widest_window: watch.widest.max(0).unsigned_abs(),
+        settled,
         flight: watch.flight.unwrap_or_default(),
     })
 }

@@ -1,6 +1,7 @@
 //! The answer about a capture in a few sentences, and the list of what the capture does not show.
 
 use super::answer::{CaptureAnswer, Confidence, Fault, FaultKind, JudgedConnection, JudgedDirection, PathMeasured};
+use super::beside;
 use crate::{Limit, Share};
 
 /// A window up to this is small \[B\].
@@ -86,6 +87,7 @@ const OF_A_PATH_IN_USE: [FaultKind; 5] =
 fn fault_words(connection: &JudgedConnection, fault: &Fault) -> String {
     let remedy = fault.remedy.as_ref().map_or(String::new(), |remedy| format!(" {remedy}"));
     match (&fault.path, fault.kind) {
+        (_, FaultKind::SlowFirstPath) => format!("{}.{remedy}", fault.text),
         (Some(path), kind) if OF_A_PATH_IN_USE.contains(&kind) => format!("On {path} {}.{remedy}", fault.text),
         (Some(path), _) => format!("{path} carried nothing: {}.{remedy}", fault.text),
         (None, _) => match connection.paths.first() {
@@ -181,7 +183,7 @@ fn clause(connection: &JudgedConnection, direction: &JudgedDirection, share: &Sh
                 ),
                 None,
             ),
-            None => (format!("the congestion window of {path} was full and left it idle"), None),
+            None => settled(connection, direction, &path),
         },
         Limit::PeerWindow => (format!("{window} was used up by data on its way"), larger),
         Limit::HeadOfLine => (format!("{receiver} held data behind a hole on {path}"), larger),
@@ -204,10 +206,39 @@ fn clause(connection: &JudgedConnection, direction: &JudgedDirection, share: &Sh
     }
 }
 
+/// A congestion window that is full though nothing was lost: most often it left slow start too early.
+fn settled(connection: &JudgedConnection, direction: &JudgedDirection, path: &str) -> (String, Option<String>) {
+    let clause = format!("the congestion window of {path} was full and left it idle");
+    let it = direction.measured.iter().find(|it| it.path == path);
+    let rtt = connection.paths.iter().find(|it| it.name == path).and_then(|it| it.rtt_ms);
+    let early = it.zip(rtt).and_then(|(it, rtt)| {
+        let carries = it.rate_bps? / 8.0 * rtt / 1000.0;
+        it.settled_window.filter(|window| (*window as f64) < EARLY * carries)
+    });
+    match early {
+        Some(window) => (
+            format!("{clause}: it left slow start at {} though nothing was lost", size(window)),
+            Some(
+                "Look for a threshold that is remembered: `ip tcp_metrics flush`, net.ipv4.tcp_no_metrics_save, \
+                 `ssthresh` of `ip route`."
+                    .to_owned(),
+            ),
+        ),
+        None => (clause, None),
+    }
+}
+
+/// Share of what a round trip carries, below which a slow start that ends is no answer to a queue.
+const EARLY: f64 = 0.5;
+
 fn full(connection: &JudgedConnection, direction: &JudgedDirection, share: &Share) -> (String, Option<String>) {
     let clause = match &share.path {
         Some(path) => format!("{path} carried all that it can"),
         None => "all paths in use carried all that they can".to_owned(),
+    };
+    let clause = match beside::beside(direction, share.path.as_ref()) {
+        Some(beside) => format!("{clause}: {beside}"),
+        None => clause,
     };
     let remedy = "A shorter or managed queue there (CoDel, CAKE) would bring the same rate without the delay.";
     match bloat(connection, direction) {
