@@ -226,10 +226,15 @@ fn open(namespace: &Namespace, name: &str, config: &Config) -> io::Result<Tun> {
         move || Tun::open(&name)
     })?;
     let ip = |args: &[&str]| namespace.command("ip", args).map(drop).map_err(io::Error::other);
-    ip(&["link", "set", "dev", name, "txqueuelen", "10000", "up"])?;
+    // A box that merges segments makes packets longer than the paths' MTU. A kernel at the end of a path takes them; on
+    // the way to this device it would drop them.
+    ip(&["link", "set", "dev", name, "mtu", LONGEST, "txqueuelen", "10000", "up"])?;
     for address in &config.addresses {
         let length = if address.ip.is_ipv4() { 32 } else { 128 };
         ip(&["route", "add", &format!("{}/{length}", address.ip), "dev", name])?;
     }
     Ok(device)
 }
+
+/// MTU of the engine's device; the engine's own segments follow its settings.
+const LONGEST: &str = "65535";

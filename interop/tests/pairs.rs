@@ -5,7 +5,7 @@
 //! and is reported as such. They are only asked when the engine has failed.
 //!
 //! `ANABRANCH_PAIRS=N` plays N pairs of a seed of their own (`ANABRANCH_SEED` repeats it) in place of the 20 that every
-//! run plays.
+//! run plays. With `ANABRANCH_PAIRS_CAPTURES=DIRECTORY` the engine's device is recorded there.
 
 use anabranch_engine::FastClose;
 use anabranch_interop::links::{self, Bounds};
@@ -16,6 +16,7 @@ use anabranch_paths::{
 };
 use anabranch_policy::registry::{CONGESTION, Entry, Kind, REINJECTIONS, SCHEDULERS};
 use anabranch_units::{Bytes, Duration as Span, Rate, Seed};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -175,12 +176,15 @@ impl Draft {
         }
     }
 
-    /// The connection with both settings, byte for byte.
-    fn play(mut self, pair: [Setting; 2]) -> Result<(), String> {
+    /// The connection with both settings, byte for byte; the engine's device is recorded in `capture`.
+    fn play(mut self, pair: [Setting; 2], capture: Option<&Path>) -> Result<(), String> {
         pair.iter().for_each(|(_, apply)| apply(&mut self));
         let changes = std::mem::take(&mut self.engine);
         let all: Adjust = Arc::new(move |config| changes.iter().for_each(|change| change(config)));
-        self.of(Stack::Engine, |party| party.adjust = Arc::clone(&all));
+        self.of(Stack::Engine, |party| {
+            party.adjust = Arc::clone(&all);
+            party.capture = capture.map(Path::to_path_buf);
+        });
         let outcome = self.meeting.hold()?;
         let Meeting { client, server, .. } = &self.meeting;
         for (name, end, party, peer) in
@@ -213,8 +217,11 @@ fn case(seed: Seed, number: u64) -> Case {
     let role = if client == Stack::Engine { "client" } else { "server" };
     let name = format!("{number}_{}+{}_engine_{role}", pair[0].0, pair[1].0);
     Case::new(name.clone(), move || {
-        let Err(error) = Draft::new(seed, client, server).play(pair) else { return Ok(()) };
-        match Draft::new(seed, Stack::Kernel, Stack::Kernel).play(pair) {
+        let folder = std::env::var_os("ANABRANCH_PAIRS_CAPTURES").map(PathBuf::from);
+        let capture = folder.map(|folder| folder.join(format!("{name}.pcapng")));
+        let played = Draft::new(seed, client, server).play(pair, capture.as_deref());
+        let Err(error) = played else { return Ok(()) };
+        match Draft::new(seed, Stack::Kernel, Stack::Kernel).play(pair, None) {
             Ok(()) => Err(format!("two kernels pass, the engine does not: {error}")),
             Err(control) => {
                 let line = control.lines().next().unwrap_or_default().to_owned();
