@@ -3,6 +3,7 @@
 use super::slots::Slot;
 use super::subflows::Kind;
 use super::{Connection, Life, Mode, Role};
+use crate::Profile;
 use crate::deadline::Earliest;
 use crate::memory::Offer;
 use crate::sent_log::bit;
@@ -84,6 +85,14 @@ fn due(timer: &mut Option<Instant>, now: Instant) -> bool {
         *timer = None;
     }
     due
+}
+
+/// Time from the first SYN or SYN/ACK until so many repetitions have gone unanswered (RFC 6298 §5.5). More than a
+/// hundred, which take hours, count as a hundred.
+fn repetitions_take(profile: &Profile, retries: u32) -> Duration {
+    let next = |timeout: &Duration| Some((*timeout * 2).min(profile.max_rto));
+    let pauses = std::iter::successors(Some(profile.initial_rto), next).take(retries.min(100) as usize + 1);
+    pauses.fold(Duration::ZERO, |total, pause| total + pause)
 }
 
 /// Data timeouts after which a subflow that acknowledges what never arrives is closed: the first may be a lost
@@ -347,6 +356,11 @@ impl Connection {
         let given_up = match subflow.state {
             // Its pauses follow the RTT, so on a fast path the count is reached in no time.
             State::Confirming => now.since(timer.first_sent) >= CONFIRMATION_LIMIT,
+            // A client that sent DSS without its keys is there: an outage since then ends it no sooner than it would
+            // have, although the pauses began anew from a short timeout (A-LOST-KEYS).
+            State::SynReceived if timer.keys_until.is_some() => {
+                now.since(timer.first_sent) >= repetitions_take(profile, retries)
+            }
             _ => timer.retries >= retries,
         };
         if given_up {

@@ -238,3 +238,26 @@ fn options_lost_in_one_direction_do_not_hold_up_the_end() {
         }
     }
 }
+
+/// An outage after a segment without the keys ends the half-open connection when one before it would have: after the
+/// pauses of seven SYN/ACKs from a second on, 127 s, though the pauses began anew from a short timeout.
+#[test]
+fn a_client_without_keys_is_awaited_as_long_as_one_that_never_answered() {
+    for answers in [false, true] {
+        let (mut puppet, line) = without_third_ack();
+        let start = puppet.now;
+        if answers {
+            behind(&mut puppet, line);
+        }
+        let mut last = start;
+        while puppet.now.since(start) < Duration::from_secs(200) {
+            puppet.wait(Duration::from_secs(1));
+            if puppet.take().iter().any(|s| s.flags.has(Flags::SYN)) {
+                last = puppet.now;
+            }
+        }
+        let after = last.since(start);
+        let right = Duration::from_secs(50)..Duration::from_secs(128);
+        assert!(right.contains(&after), "answered {answers}: the last SYN/ACK after {after}");
+    }
+}
