@@ -165,3 +165,36 @@ impl Session {
         .log();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::patience::LEAST_RATE;
+    use anabranch_units::Rate;
+    use bytes::Bytes;
+
+    /// Second at which a relay is given up whose end takes so many bytes a second while more waits for it; `None` if
+    /// an hour does not end it.
+    fn given_up(bytes: u64, least: Rate) -> Option<u64> {
+        let idle = Pace { stall: Duration::from_secs(20), least };
+        let timeouts = Timeouts { idle, ..Timeouts::default() };
+        let client = SocketAddr::from(([192, 0, 2, 1], 1000));
+        let mut session = Session::new(1, client, Instant::ZERO, Stage::Relaying);
+        session.patience = Patience::new(Instant::ZERO, &idle);
+        session.relay.push_outward(Bytes::from_static(b"it waits for the socket"));
+        (1..3600).find(|second| {
+            let now = Instant::ZERO + Duration::from_secs(*second);
+            session.note(now, bytes, None, &idle);
+            session.is_overdue(now, &timeouts)
+        })
+    }
+
+    /// At half the least rate, half of each second counts: 20 s are gone after 40.
+    #[test]
+    fn an_end_that_only_sips_is_given_up() {
+        assert_eq!(given_up(0, LEAST_RATE), Some(20));
+        assert_eq!(given_up(1000, LEAST_RATE), Some(40));
+        assert_eq!(given_up(3000, LEAST_RATE), None);
+        assert_eq!(given_up(1000, Rate::from_bps(0)), None);
+    }
+}
