@@ -299,8 +299,8 @@ fn a_slow_client_is_explained_in_the_log() {
     assert!(why.contains("slower than") && why.contains("the other host's window was used up"), "{why}");
 }
 
-/// Two paths that lose nothing: the default reinjection sends at most one percent of a download twice. A busy machine may
-/// stand still for longer than a timeout, after which sending again is right, so the best of five downloads counts.
+/// Two paths that lose nothing: the default reinjection sends at most one percent of a download twice. A busy machine
+/// may stand still for longer than a timeout, after which sending again is right, so the best of five downloads counts.
 #[test]
 fn hardly_a_byte_is_sent_twice_over_paths_that_lose_nothing() {
     let Some(hosts) = Hosts::new("bytes sent twice") else { return };
