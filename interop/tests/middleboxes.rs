@@ -6,9 +6,11 @@
 mod common;
 
 use anabranch_engine::{Event, FallbackReason};
-use anabranch_interop::{Case, Role, run, wait};
+use anabranch_interop::{Case, Close, Plan, Role, run, wait};
 use common::*;
+use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     let mut cases: Vec<Case> = Vec::new();
@@ -35,6 +37,18 @@ fn main() -> ExitCode {
     each_role(&mut cases, "joins_dropped_on_one_path", join_dropped);
     each_role(&mut cases, "options_taken_from_one_of_two_subflows", one_of_two);
     cases.push(case("announcements_stripped::engine_client", announcements_stripped));
+    for bytes in [60, 20_000] {
+        for lost in [2, 3] {
+            let name = format!("the_kernel_loses_its_first_{lost}_segments::{bytes}_bytes::engine_server");
+            cases.push(case(name, move || beginning_lost(Role::Server, bytes, &beginning(NO_SYN, lost))));
+            let name = format!("the_kernel_loses_its_first_{lost}_keys::{bytes}_bytes::engine_server");
+            cases.push(case(name, move || beginning_lost(Role::Server, bytes, &beginning(KEYS, lost))));
+        }
+        for role in [Role::Client, Role::Server] {
+            let name = format!("no_keys_of_the_client_get_through::{bytes}_bytes::engine_{role:?}").to_lowercase();
+            cases.push(case(name, move || beginning_lost(role, bytes, KEYS)));
+        }
+    }
     run(cases, 8)
 }
 
@@ -46,6 +60,9 @@ const SYN_ACK: &str = "tcp flags & (syn | ack) == syn | ack";
 /// Of the first kind of the connection: MP_CAPABLE in what is no SYN. The data that follows has it as well (RFC 8684
 /// §3.1), and is longer.
 const THIRD_ACK: &str = "tcp flags & (syn | ack) == ack tcp option mptcp subtype 0 meta length < 100";
+/// All that a client sends after its SYN, and all that has its keys.
+const NO_SYN: &str = "tcp flags & syn == 0";
+const KEYS: &str = "tcp flags & syn == 0 tcp option mptcp subtype 0";
 const STRIP: &str = "counter reset tcp option mptcp";
 
 #[derive(Clone, Copy)]
@@ -180,3 +197,47 @@ fn announcements_stripped() {
     ground.filter(&format!("add rule inet box toward_engine tcp option mptcp subtype 3 {STRIP}"));
     one_subflow(ground);
 }
+
+/// The first `count` of these segments.
+fn beginning(segments: &str, count: u32) -> String {
+    format!("{segments} numgen inc mod 1000000 < {count}")
+}
+
+/// The client sends `bytes`, closes its direction at once and waits for an answer, while `segments` of its own get lost.
+/// Linux leaves its keys out of all that it sends once its application has closed, repetitions included: a server that
+/// waits for them waits for ever.
+fn beginning_lost(role: Role, bytes: u64, segments: &str) {
+    let mut ground = Ground::one_path(role);
+    let engine = ground.start_engine();
+    let (chain, lose) = match role {
+        Role::Client => (CHAINS[1], "drop".to_owned()),
+        // A packet dropped in `output` counts as never sent: it leaves, for an address that is nobody's.
+        Role::Server => (CHAINS[0], format!("ip daddr set {NOBODY}")),
+    };
+    ground.filter(&format!("add rule inet box {chain} {segments} counter {lose}"));
+    let (ours, theirs) = (ground.direct.engine.v4[0], ground.direct.kernel.v4[0]);
+    let (request, answer) = (Plan::send(bytes), Plan::send(60).closing(Close::AfterPeer));
+    let (of_engine, of_kernel, id, transfer) = match role {
+        Role::Client => {
+            let id = engine.connect(ours, ground.listen(PORT), request);
+            (request, answer, id, ground.accept().start(answer, ANSWERED).finish(&answer))
+        }
+        Role::Server => {
+            engine.listen(PORT, answer);
+            let stream = ground.kernel.connect(Some(theirs), SocketAddr::new(ours, PORT)).unwrap();
+            let transfer = stream.start(request, ANSWERED).finish(&request);
+            (answer, request, engine.nth_connection(1, ANSWERED).unwrap(), transfer)
+        }
+    };
+    let state = || format!("kernel: {}\nengine: {:#?}", ground.counters(), engine.connection(id));
+    assert!(ground.box_has_seen_something(), "nothing was lost\n{}", state());
+    transfer.check(&of_kernel, &of_engine).unwrap_or_else(|error| panic!("the kernel {error}\n{}", state()));
+    let connection = engine.wait_for(id, LIMIT, anabranch_interop::Connection::is_gone).unwrap();
+    connection.transfer.check(&of_engine, &of_kernel).unwrap_or_else(|error| panic!("the engine {error}"));
+    engine.check().unwrap();
+}
+
+/// Routed onto the engine's device, and not its own.
+const NOBODY: &str = "10.78.200.200";
+/// Limit for an exchange that takes a few RTOs, of 0.2 to 1 s each.
+const ANSWERED: Duration = Duration::from_secs(30);
