@@ -97,6 +97,43 @@ fn requests(pen: Pen, think: u64, pause: u64, answer: u16) -> Pen {
     pen
 }
 
+/// Two neighbours exchange ten kilobytes in half a millisecond, in pieces that one initial window has room for.
+fn neighbours() -> Pen {
+    let mut pen = Pen::mptcp(1);
+    pen.open([0, 43, 113]);
+    for (at, length, acked) in [(254, 7100, 268), (285, 1092, 300), (328, 1420, 343), (362, 656, 376)] {
+        pen.data(at, CLIENT, length);
+        pen.ack(acked, SERVER, true);
+    }
+    pen
+}
+
+/// Each piece leaves as soon as the one before is acknowledged, as a program writes that waits for nothing else; the
+/// capture was made at the end that is named.
+fn lock_step(sender: usize) -> Pen {
+    let mut pen = Pen::mptcp(1);
+    let steps = [[0, 20_000, 20_050], [0, 50, 20_050]][usize::from(sender == SERVER)];
+    pen.open(steps);
+    for piece in 0..20 {
+        let at = 25_000 + 20_100 * piece;
+        pen.data(at, sender, 1400);
+        pen.ack(at + 20_000, 1 - sender, true);
+    }
+    pen
+}
+
+/// Eight segments that leave at once.
+fn one_window() -> Pen {
+    let mut pen = Pen::mptcp(1);
+    pen.open([0, 50_000, 50_100]);
+    pen.data(50_200, CLIENT, 100);
+    for segment in 0..8 {
+        pen.data(100_300 + 120 * segment, SERVER, 1400);
+        pen.ack(100_310 + 120 * segment, CLIENT, true);
+    }
+    pen
+}
+
 fn fast_close() -> Pen {
     let mut pen = Pen::mptcp(0);
     pen.open([0, 300, 600]);
@@ -130,6 +167,10 @@ fn leftmost_hmac() -> Pen {
 
 fn cases() -> Vec<Case> {
     let nothing = |case: Case, connections, says| Case { connections, bytes: 0, limits: &[], says, ..case };
+    let in_step = |name, sender| Case {
+        limits: &[Limit::ApplicationSends, Limit::InFlight],
+        ..silent(name, &lock_step(sender), 28_000)
+    };
     let snapped = pieces(1);
     let mut middle = pieces(1);
     middle.records.drain(..5);
@@ -149,6 +190,17 @@ fn cases() -> Vec<Case> {
         },
         silent("fast close", &fast_close(), 1),
         silent("leftmost bits of an HMAC", &leftmost_hmac(), 500),
+        Case {
+            limits: &[Limit::ApplicationSends, Limit::Handshake, Limit::InFlight],
+            ..silent("ten kilobytes between neighbours", &neighbours(), 10_268)
+        },
+        in_step("in step, at the client", CLIENT),
+        in_step("in step, at the server", SERVER),
+        Case {
+            limits: &[Limit::Handshake, Limit::Request, Limit::InFlight],
+            says: &["the connection was being set up"],
+            ..silent("within one window", &one_window(), 11_200)
+        },
         silent("begun in the middle", &middle, 400),
         Case { capture: common::pcap(&snapped.records, 96), ..silent("cut behind the headers", &snapped, 500) },
         nothing(

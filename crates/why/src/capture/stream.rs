@@ -1,7 +1,7 @@
 //! The data of one direction of a connection: what was written when, what has arrived, and what carries the bytes that
 //! are missing.
 
-use super::picture::{FlowPicture, NEVER, UNKNOWN};
+use super::picture::{FlowPicture, NEVER, Packet, UNKNOWN};
 use super::sender::Timeline;
 use anabranch_wire::Flags;
 
@@ -27,7 +27,81 @@ pub(crate) struct Fresh {
     pub empties: bool,
     /// The next data waits for room in the send buffer.
     pub full: bool,
+    /// No congestion window can have held it back: the initial window had room for it since what went before it.
+    pub admitted: bool,
 }
+
+/// The initial window of a subflow, as long as nothing tells that it is smaller than that of RFC 6928, or that losses
+/// have made it so.
+struct Start<'a> {
+    /// Bytes of the window.
+    window: i64,
+    /// Acknowledgments that arrive, in the order of time.
+    answers: Vec<&'a Packet>,
+    next: usize,
+    acked: i64,
+    acked_at: u64,
+    /// Position behind the last byte sent, when it left, and whether nothing was queued behind it.
+    nxt: i64,
+    last: u64,
+    pushed: bool,
+    rtt: u64,
+    seen: bool,
+}
+
+impl<'a> Start<'a> {
+    fn of(flow: &'a FlowPicture, side: usize) -> Self {
+        let mss = flow.facts.iter().filter_map(|facts| facts.mss).min().unwrap_or(LEAST_MSS);
+        let mut answers: Vec<&Packet> = flow.packets[1 - side].iter().filter(|it| it.arrived != NEVER).collect();
+        answers.retain(|it| it.ack != UNKNOWN);
+        answers.sort_by_key(|it| it.arrived);
+        Start {
+            // A capture that misses the beginning does not show what the window has become.
+            window: if flow.opener.is_some() { 10 * i64::from(mss) } else { 0 },
+            answers,
+            next: 0,
+            acked: 1,
+            acked_at: 0,
+            nxt: 1,
+            last: 0,
+            pushed: true,
+            rtt: flow.rtt,
+            seen: if side == 0 { flow.seen.own } else { flow.seen.other },
+        }
+    }
+
+    /// A packet with data leaves at this time. Returns true if the window had admitted it before.
+    fn admits(&mut self, it: &Packet, at: u64, reaction: u64) -> bool {
+        while let Some(answer) = self.answers.get(self.next).filter(|answer| answer.arrived <= at) {
+            if answer.ack > self.acked {
+                (self.acked, self.acked_at) = (answer.ack, answer.arrived);
+            }
+            self.next += 1;
+        }
+        let since = at.saturating_sub(self.last);
+        let by_answer = |within: u64| self.acked > 1 && at.saturating_sub(self.acked_at) <= within;
+        // Below a round trip of this length, times tell what set off what only where a host takes no time at all.
+        let is_fine = self.rtt >= 4 * reaction || by_answer(self.rtt / 8);
+        let gap = match self.seen {
+            true => since > reaction.min(self.rtt / 2) && !is_fine,
+            // A burst that arrives is as long as its slowest link makes it, and a push ends it.
+            false => since > self.rtt / 4 && self.pushed,
+        };
+        // Without a push more was queued behind the last, and a window smaller than usual held it back.
+        let waited = is_fine && since > reaction.min(self.rtt / 2) && by_answer(reaction) && !self.pushed;
+        if it.seq < self.nxt || it.arrived == NEVER || waited {
+            self.window = 0;
+        }
+        let admitted = gap && it.end() - self.acked.min(self.nxt) <= self.window && self.last > 0;
+        (self.nxt, self.last, self.pushed) = (self.nxt.max(it.end()), at, it.is(Flags::PSH));
+        admitted
+    }
+}
+
+/// No send buffer is smaller \[B\].
+const LEAST_BUFFER: i64 = 2048;
+/// Maximum segment size of a host that names none (RFC 9293 §3.7.1).
+const LEAST_MSS: u16 = 536;
 
 /// First sendings of all bytes of a direction, in the order of time.
 pub(crate) struct Stream {
@@ -44,6 +118,7 @@ impl Stream {
     /// Puts together what `side` sent. `opened` is the time from which it could send.
     pub(crate) fn of(flows: &[FlowPicture], side: usize, timelines: &[Timeline], opened: u64, reaction: u64) -> Self {
         let mut order: Vec<(u64, usize, usize)> = Vec::new();
+        let mut starts: Vec<Start> = flows.iter().map(|flow| Start::of(flow, side)).collect();
         for (number, timeline) in timelines.iter().enumerate() {
             order.extend(timeline.sendings.iter().map(|sending| (sending.at, number, sending.index)));
         }
@@ -53,6 +128,7 @@ impl Stream {
         let mut edge = i64::MIN;
         for (at, flow, index) in order {
             let it = &flows[flow].packets[side][index];
+            let admitted = starts[flow].admits(it, at, reaction);
             if it.dsn == UNKNOWN {
                 continue;
             }
@@ -64,7 +140,7 @@ impl Stream {
             edge = edge.max(end);
             // Bytes that a scheduler left out are still to be sent.
             let empties = it.is(Flags::PSH) && !sent.holds();
-            fresh.push(Fresh { at, flow, from, end, high: edge, empties, full: false });
+            fresh.push(Fresh { at, flow, from, end, high: edge, empties, full: false, admitted });
         }
         let mut by_position: Vec<u32> = (0..fresh.len() as u32).collect();
         by_position.sort_by_key(|index| fresh[*index as usize].from);
@@ -88,8 +164,12 @@ impl Stream {
         let (mut window, mut window_before) = (i64::MIN, i64::MIN);
         let (mut last_request, mut last_progress) = (0, 0);
         let mut written = opened;
+        let seen = |flow: &FlowPicture| if side == 0 { flow.seen.own } else { flow.seen.other };
+        let rtt = flows.iter().map(|flow| flow.rtt).filter(|rtt| *rtt > 0).min().unwrap_or(u64::MAX);
+        let prompt = reaction.min(if flows.iter().all(seen) { rtt / 2 } else { rtt });
         for index in 0..self.fresh.len() {
             let at = self.fresh[index].at;
+            let acked_before = acked;
             while next < news.len() && news[next].0 <= at {
                 let (came, ack, room, request) = news[next];
                 if ack != UNKNOWN {
@@ -108,7 +188,8 @@ impl Stream {
             }
             let before = index.checked_sub(1).map(|before| self.fresh[before]);
             let starved = before.is_none_or(|before| before.empties && at > before.at + reaction)
-                || before.is_some_and(|before| acked >= before.high && at > last_progress + reaction);
+                || before.is_some_and(|before| acked >= before.high && at > last_progress + reaction)
+                || self.fresh[index].admitted;
             // Only now did the peer's window let this out.
             let end = self.fresh[index].end;
             let shut = window_before > i64::MIN && end > window_before && (window > window_before || end > window);
@@ -127,6 +208,8 @@ impl Stream {
             let freed = last_progress > since && at - last_progress <= reaction;
             if let Some(before) = before
                 && before.empties
+                && !self.fresh[index].admitted
+                && before.high - acked_before.max(self.begin) >= LEAST_BUFFER
                 && freed
                 && !asked
             {
@@ -141,7 +224,7 @@ impl Stream {
             written = if asked { last_request } else { at };
             if before.is_none() && !asked {
                 // Nothing in flight, and a window that is open, hold no first byte back: it was not written before.
-                if at.saturating_sub(opened) <= reaction {
+                if at.saturating_sub(opened) <= prompt {
                     written = opened.min(at);
                 }
                 // A request that came first set it off, even if it took the server a while.
@@ -154,7 +237,7 @@ impl Stream {
         for index in 0..self.fresh.len() {
             let next = self.fresh.get(index + 1).map(|next| next.at);
             let is_burst = next.is_some_and(|next| next <= self.fresh[index].at + reaction);
-            if is_burst {
+            if is_burst && !self.fresh[index + 1].admitted {
                 self.fresh[index].empties = false;
             }
         }
