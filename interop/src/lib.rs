@@ -9,6 +9,7 @@
 mod direct;
 mod engine;
 mod gated;
+mod incident;
 mod kernel;
 pub mod links;
 pub mod machine;
@@ -25,6 +26,7 @@ pub use anabranch_host::testbed::KernelCounters;
 pub use direct::{Addresses, Direct, Family};
 pub use engine::{Connection, Engine, config, wait};
 pub use gated::read_once;
+pub use incident::{Incident, What, When};
 pub use kernel::{Conversation, Kernel, Listener, Stream};
 pub use meeting::{Adjust, End, Meeting, Outcome, Party, Stack, describe};
 pub use pattern::Role;

@@ -1,15 +1,15 @@
 //! A client and a server, each the engine or the kernel, with emulated paths between them, and one connection.
 
 use crate::{
-    Close, Connection, Conversation, Engine, Family, Kernel, KernelCounters, Listener, Plan, Stream, Transfer, machine,
-    wait,
+    Close, Connection, Conversation, Engine, Family, Incident, Kernel, KernelCounters, Listener, Plan, Stream,
+    Transfer, What, When, machine, wait,
 };
 use anabranch_engine::{Config, ConnectionId};
 use anabranch_host::emulator::{LinkReport, Options as EmulatorOptions};
 use anabranch_host::testbed::{Testbed, TestbedOptions};
 use anabranch_host::{EmulatorReport, Namespace};
 use anabranch_net::LinkStats;
-use anabranch_paths::NetworkSpec;
+use anabranch_paths::{Affected, NetworkSpec};
 use anabranch_units::Seed;
 use std::fmt;
 use std::io;
@@ -67,6 +67,8 @@ pub struct Meeting {
     /// Number of subflows required before either end sends: on a busy machine a transfer may be over before a second
     /// one is established. Only an engine can be asked; two kernels do not wait.
     pub subflows: usize,
+    /// Incidents once both ends send, one after the other.
+    pub incidents: Vec<Incident>,
     /// Only a guard against hanging: it must be over by then.
     pub limit: Duration,
 }
@@ -216,6 +218,9 @@ impl Meeting {
         let mut ends = [(client, &self.client.plan), (server, &self.server.plan)];
         ends.iter().try_for_each(|(running, _)| running.wait_for_subflows(self.subflows, self.limit))?;
         ends.iter_mut().for_each(|(running, plan)| running.start(**plan, self.limit));
+        for incident in &self.incidents {
+            self.befall(testbed, incident, &ends.each_ref().map(|(running, _)| running), end)?;
+        }
         // Engines stay until both ends are done: the last ACK of one is what the other waits for.
         let [client, server] = ends.each_mut().map(|(running, plan)| running.finish(plan, end));
         for (running, _) in ends {
@@ -229,6 +234,52 @@ impl Meeting {
 }
 
 impl Meeting {
+    /// Waits for the time of an incident and lets it happen.
+    fn befall(
+        &self,
+        testbed: &Testbed,
+        incident: &Incident,
+        ends: &[&Running; 2],
+        limit: Instant,
+    ) -> Result<(), String> {
+        match incident.when {
+            When::Later(time) => std::thread::sleep(time),
+            When::Received(bytes) => {
+                // An end whose peer sends less than that may be through: the incident then comes after the data.
+                let due = || {
+                    let progress = ends.map(Running::progress);
+                    progress.iter().any(|it| it.received >= bytes) || progress.iter().all(|it| it.peer_finished)
+                };
+                wait(limit.saturating_duration_since(Instant::now()), due);
+            }
+        }
+        let parties = [(&self.client, &testbed.client), (&self.server, &testbed.server)];
+        match &incident.what {
+            What::Path(path, change) => {
+                let name = &self.network.paths[*path].name;
+                let changed = testbed.emulator().change(name, Affected::Both, change.clone());
+                changed.map_err(|error| format!("{change:?} of {name}: {error}"))
+            }
+            What::Command(stack, program, arguments) => {
+                let mut hosts = parties.into_iter().filter(|(party, _)| party.stack == *stack);
+                hosts.try_for_each(|(_, host)| {
+                    host.command(program, arguments).map(drop).map_err(|error| error.to_string())
+                })
+            }
+            What::AddressGivenUp => {
+                for running in ends {
+                    if let Running::Engine(engine, _) = running {
+                        engine.with(|_, cx| {
+                            let last = cx.endpoint.addresses().last().map(|address| address.ip);
+                            last.is_some_and(|last| cx.endpoint.remove_address(cx.now, last))
+                        });
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
     /// The plan of an engine before it is to do everything: a few bytes, without which no end may join.
     fn opening(&self, party: &Party) -> Plan {
         match self.subflows {
@@ -273,6 +324,15 @@ impl Running {
             Running::Engine(engine, id) => engine.set_plan(*id, plan),
             Running::Kernel { socket, conversation, .. } => {
                 *conversation = socket.take().map(|socket| socket.start(plan, limit));
+            }
+        }
+    }
+
+    fn progress(&self) -> Transfer {
+        match self {
+            Running::Engine(engine, id) => engine.connection(*id).transfer,
+            Running::Kernel { conversation, .. } => {
+                conversation.as_ref().map(Conversation::progress).unwrap_or_default()
             }
         }
     }

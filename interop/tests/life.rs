@@ -519,7 +519,16 @@ fn small_buffer(role: Role, receiver: Stack, seed: u64) {
     }
     let (of_engine, of_kernel) = (engine.plan, kernel.plan);
     let (client, server) = if role == Role::Client { (engine, kernel) } else { (kernel, engine) };
-    let meeting = Meeting { network, seed, family: Family::V4, client, server, subflows: 2, limit: 2 * LIMIT };
+    let meeting = Meeting {
+        network,
+        seed,
+        family: Family::V4,
+        client,
+        server,
+        subflows: 2,
+        incidents: Vec::new(),
+        limit: 2 * LIMIT,
+    };
     let outcome = meeting.hold().unwrap();
     let (engine, kernel) =
         if role == Role::Client { (&outcome.client, &outcome.server) } else { (&outcome.server, &outcome.client) };

@@ -125,6 +125,7 @@ impl Cell {
             client: party(self.client, client_requires, "client"),
             server: party(self.server, server_requires, "server"),
             subflows: if self.multipath { 2 } else { 1 },
+            incidents: Vec::new(),
             limit: LIMIT,
         }
     }

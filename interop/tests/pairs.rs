@@ -9,7 +9,8 @@
 
 use anabranch_engine::FastClose;
 use anabranch_interop::links::{self, Bounds};
-use anabranch_interop::{Adjust, Case, Close, Family, Meeting, Party, Plan, Stack, run, seed};
+use anabranch_interop::{Adjust, Case, Close, Family, Incident, Meeting, Party, Plan, Stack, What, When, run, seed};
+use anabranch_net::Change;
 use anabranch_paths::{
     Coalesce, DropSyn, EarlyAck, End, Middlebox, MiddleboxSpec, MtuBlackhole, Nat, RewriteSequence, Split,
     SplitOptions, Strip, Stripped, StrippedOptions, SynOption, Unmapped,
@@ -109,6 +110,22 @@ const SETTINGS: &[Setting] = &[
     ("large-packets-vanish-second-path", |it| {
         it.boxes(1..2, MtuBlackhole { size: 1300, from: Span::from_millis(200), direction: None }.into());
     }),
+    // --- incidents in mid-stream
+    ("timestamps-stripped-in-mid-stream", |it| {
+        it.later(When::Received(BEGUN), What::Command(Stack::Kernel, "nft", &[TIMESTAMPS_STRIPPED]));
+    }),
+    ("endpoints-flushed", |it| it.later(When::Received(BEGUN), What::Command(Stack::Kernel, "ip", FLUSH))),
+    ("engine-gives-an-address-up", |it| it.later(When::Received(BEGUN), What::AddressGivenUp)),
+    ("first-path-down-for-a-while", |it| it.down(0)),
+    ("second-path-down-for-a-while", |it| it.down(1)),
+    ("first-path-silent-for-a-while", |it| it.silent(0)),
+    ("both-paths-silent-for-a-while", |it| {
+        it.silent(0);
+        it.meeting
+            .incidents
+            .insert(1, Incident { when: When::Received(BEGUN), what: What::Path(1, Change::Blackhole) });
+        it.later(When::Received(0), What::Path(1, Change::Restore));
+    }),
     // --- the conversation
     ("client-waits-for-the-end", |it| it.meeting.client.plan.close = Close::AfterPeer),
     ("server-waits-for-the-end", |it| it.meeting.server.plan.close = Close::AfterPeer),
@@ -145,6 +162,7 @@ impl Draft {
             client: party(client),
             server: party(server),
             subflows: 1,
+            incidents: Vec::new(),
             limit: LIMIT,
         };
         Draft { meeting, engine: Vec::new() }
@@ -168,6 +186,22 @@ impl Draft {
         for link in [&mut path.down, &mut path.up] {
             link.service = Rate::from_mbps(megabits).into();
         }
+    }
+
+    fn later(&mut self, when: When, what: What) {
+        self.meeting.incidents.push(Incident { when, what });
+    }
+
+    /// The client's interface loses its carrier for a while.
+    fn down(&mut self, path: usize) {
+        self.later(When::Received(BEGUN), What::Path(path, Change::Down));
+        self.later(When::Later(PAUSE), What::Path(path, Change::Up));
+    }
+
+    /// Packets vanish for a while, and no host hears of it.
+    fn silent(&mut self, path: usize) {
+        self.later(When::Received(BEGUN), What::Path(path, Change::Blackhole));
+        self.later(When::Later(PAUSE), What::Path(path, Change::Restore));
     }
 
     fn boxes(&mut self, paths: std::ops::Range<usize>, kind: Middlebox) {
@@ -239,6 +273,15 @@ const FIXED: Seed = Seed(41);
 const AT_ONCE: usize = 6;
 /// Bytes each way: long enough for a second subflow and for what begins in mid-stream.
 const SIZE: u64 = 512 << 10;
+/// Bytes received when an incident begins, and its duration.
+const BEGUN: u64 = 128 << 10;
+const PAUSE: Duration = Duration::from_millis(400);
+const FLUSH: &[&str] = &["mptcp", "endpoint", "flush"];
+const TIMESTAMPS_STRIPPED: &str = "add table inet incident
+    add chain inet incident arriving { type filter hook prerouting priority -300; }
+    add chain inet incident leaving { type filter hook postrouting priority 300; }
+    add rule inet incident arriving reset tcp option timestamp
+    add rule inet incident leaving reset tcp option timestamp";
 /// Only a guard against hanging.
 const LIMIT: Duration = Duration::from_secs(45);
 const BOUNDS: Bounds = Bounds { rate: (20, 80), delay: 20, loss: 0.003, reordering: 0.01, first_path: 12.0 };

@@ -112,7 +112,16 @@ fn play(seed: Seed) -> (String, Result<(), String>) {
     for party in [&mut client, &mut server] {
         party.capture = capture.clone().filter(|_| party.stack == Stack::Engine);
     }
-    let meeting = Meeting { network: links::network(&paths), seed, family, client, server, subflows: 1, limit: LIMIT };
+    let meeting = Meeting {
+        network: links::network(&paths),
+        seed,
+        family,
+        client,
+        server,
+        subflows: 1,
+        incidents: Vec::new(),
+        limit: LIMIT,
+    };
     let result = meeting.hold().and_then(|outcome| {
         let (client, server) = (&meeting.client, &meeting.server);
         let both = [(&outcome.client, client, server), (&outcome.server, server, client)];
