@@ -427,8 +427,11 @@ impl Subflows {
 
     /// Tells whether one more subflow may be established where at most `limit` may be.
     pub(super) fn has_room(&self, limit: usize) -> bool {
-        let there = self.iter().filter(|subflow| !subflow.is_half_open_join()).count();
-        there < limit.min(MAX_SUBFLOWS)
+        let there = self.iter().filter(|subflow| !subflow.is_half_open_join());
+        // A peer that withdraws all its addresses at once and joins from a new one is refused otherwise, and Linux does
+        // not ask again.
+        let staying = there.clone().filter(|subflow| subflow.liveness.removal_probe.is_none());
+        staying.count() < limit && there.count() < MAX_SUBFLOWS
     }
 
     /// Returns true if the ports of `flow` are used by a single subflow to this peer, over all connections.

@@ -4,7 +4,9 @@ use crate::common::puppet::{KEY, Line, Puppet, handshake, reason};
 use crate::common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Event, LocalAddress};
 use anabranch_units::{AddressId, Duration, Nonce, SubflowSeq, add_addr_hmac, join_hmac};
-use anabranch_wire::{AddAddr, Flags, JoinSynAck, MpCapable, MpOption, RemoveAddr, ResetReason, Segment, Timestamps};
+use anabranch_wire::{
+    AddAddr, Flags, JoinSyn, JoinSynAck, MpCapable, MpOption, RemoveAddr, ResetReason, Segment, Timestamps,
+};
 use std::net::{IpAddr, SocketAddr};
 
 fn client() -> Config {
@@ -130,6 +132,34 @@ fn hostile_announcements_are_harmless() {
         syns += joins(&announce(&mut puppet, line, more)).len();
     }
     assert!(syns <= 8, "{syns}");
+}
+
+/// §3.4.2: subflows to withdrawn addresses are asked for signs of life first. Meanwhile they take no places: a peer that
+/// has flushed its addresses and joins from a new one would find none, and Linux does not ask twice.
+#[test]
+fn withdrawn_subflows_leave_room_for_a_join() {
+    for withdrawn in [vec![AddressId(1)], vec![AddressId(0), AddressId(1)]] {
+        let mut config = server(1);
+        config.max_subflows = 2;
+        let (mut puppet, line) = Puppet::confirmed(config);
+        puppet.join(1);
+        puppet.take();
+        let join = |puppet: &mut Puppet| {
+            let nonce = Nonce(7);
+            let token = puppet.theirs.unwrap().token();
+            puppet.syn(MpOption::JoinSyn(JoinSyn { backup: false, address: AddressId(2), token, nonce }), 2);
+            puppet.take().iter().any(|s| s.flags == Flags::SYN.with(Flags::ACK))
+        };
+        assert!(!join(&mut puppet), "both places are taken");
+        let remove = RemoveAddr { ids: withdrawn };
+        puppet.send(line.ack(11), |s| s.options.push_mptcp(MpOption::RemoveAddr(remove)));
+        puppet.take();
+        let (line, third) = puppet.begin_join(2);
+        puppet.send(line.ack(1), |s| s.options.push_mptcp(MpOption::JoinAck(third)));
+        assert!(puppet.take().iter().all(|s| !s.flags.has(Flags::RST)), "the third ACK is taken as well");
+        let subflows = puppet.host.subflow_stats(puppet.id.unwrap());
+        assert!(subflows.iter().any(|s| s.remote.ip() == client_ip(2) && s.established), "{subflows:#?}");
+    }
 }
 
 fn server(addresses: u8) -> Config {

@@ -15,6 +15,7 @@ mod coupled_acks;
 mod detour;
 mod entropy;
 mod first_path;
+mod flush;
 mod handshake;
 mod hostile_calls;
 mod hostile_segments;
