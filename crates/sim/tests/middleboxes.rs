@@ -594,7 +594,7 @@ fn a_join_that_is_given_up_is_reset() {
     })];
     let mut spec = on_second(&boxes, Direction::Up);
     spec.network.paths[0] = path("a", 1, 10);
-    spec.workloads = vec![files(Direction::Up, &[5_000_000], false)]; // 40 s; a join is given up after 30.
+    spec.workloads = vec![files(Direction::Up, &[600_000], false)]; // 5 s; a join is given up after 3.
     let outcome = complete(&spec);
     assert_eq!(resets(&outcome, CLIENT, ResetReason::Middlebox), 1);
     assert_eq!(outcome.counters[SERVER].reset_reasons_received.get(&ResetReason::Middlebox), Some(&1));

@@ -3,6 +3,7 @@
 use super::detour::is_agreed;
 use super::race::Opening;
 use super::slots::Slot;
+use super::timers::LONGEST_CONFIRMATION_TIMEOUT;
 use super::{Connection, Life, Mode, Role, emit};
 use crate::memory::Offer;
 use crate::path_rate::PathRate;
@@ -313,7 +314,7 @@ impl Connection {
         subflow.state = State::Confirming;
         subflow.tx.rtt.sample(now, rtt);
         // Repeated until the fourth ACK confirms that it arrived (RFC 8684 §3.2).
-        let timeout = rtt * 2 + Duration::from_millis(1);
+        let timeout = (rtt * 2 + Duration::from_millis(1)).min(LONGEST_CONFIRMATION_TIMEOUT);
         subflow.handshake = Some(HandshakeTimer::new(now, timeout));
         self.subflows[slot].remember_answer(now, &mut shared.memory);
         self.send_third_ack(now, slot, shared);

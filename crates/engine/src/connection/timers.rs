@@ -95,6 +95,12 @@ fn repetitions_take(profile: &Profile, retries: u32) -> Duration {
     pauses.fold(Duration::ZERO, |total, pause| total + pause)
 }
 
+/// Time for which the fourth ACK of a join is awaited on a subflow whose timeout is `rto`. None counts as shorter than
+/// that of a SYN, after which the peer, if it has not got the third ACK, repeats its SYN/ACK.
+fn confirmation_takes(profile: &Profile, rto: Duration) -> Duration {
+    rto.max(profile.initial_rto).min(LONGEST_CONFIRMATION_TIMEOUT) * CONFIRMATION_TIMEOUTS
+}
+
 /// Data timeouts after which a subflow that acknowledges what never arrives is closed: the first may be a lost
 /// DATA_ACK, the others each follow a probe that was answered or lost.
 pub(super) const MAX_UNCONFIRMED: u32 = 3;
@@ -117,8 +123,10 @@ const JOIN_RETRIES: u32 = 3;
 /// three seconds.
 const SILENT_SYNS: u32 = 2;
 
-/// Longest wait for the fourth ACK of a join.
-const CONFIRMATION_LIMIT: Duration = Duration::from_secs(30);
+/// Timeouts for which the fourth ACK of a join is awaited.
+const CONFIRMATION_TIMEOUTS: u64 = 3;
+/// Longest timeout that counts for it, since without timestamps a repeated SYN makes the RTT look too long.
+pub(super) const LONGEST_CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Connection {
     /// Returns the time at which to call `on_deadline`, computed from all timers without a cache.
@@ -350,12 +358,13 @@ impl Connection {
         let profile = &shared.config.profile;
         let (retries, with_mptcp, max_rto) = (profile.syn_retries, profile.syn_retries_with_mptcp, profile.max_rto);
         let subflow = &mut self.subflows[slot];
+        let rto = subflow.tx.rtt.rto();
         let with_mptcp = if subflow.offer == Offer::Once { 0 } else { with_mptcp };
         let retries = if subflow.is_half_open_join() { retries.min(JOIN_RETRIES) } else { retries };
         let Some(timer) = &mut subflow.handshake else { return };
         let given_up = match subflow.state {
             // Its pauses follow the RTT, so on a fast path the count is reached in no time.
-            State::Confirming => now.since(timer.first_sent) >= CONFIRMATION_LIMIT,
+            State::Confirming => now.since(timer.first_sent) >= confirmation_takes(profile, rto),
             // A client that sent DSS without its keys is there: an outage since then ends it no sooner than it would
             // have, although the pauses began anew from a short timeout (A-LOST-KEYS).
             State::SynReceived if timer.keys_until.is_some() => {
@@ -386,6 +395,11 @@ impl Connection {
         timer.retries += 1;
         timer.timeout = (timer.timeout * 2).min(max_rto);
         timer.deadline = now + timer.timeout;
+        if subflow.state == State::Confirming {
+            // A repetition costs no more than an ACK, and a lossy path needs several within the limit.
+            timer.timeout = timer.timeout.min(rto).min(LONGEST_CONFIRMATION_TIMEOUT);
+            timer.deadline = (now + timer.timeout).min(timer.first_sent + confirmation_takes(profile, rto));
+        }
         let tried = timer.retries;
         match subflow.state {
             State::Confirming => self.send_third_ack(now, slot, shared),

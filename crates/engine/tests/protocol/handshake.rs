@@ -1,12 +1,14 @@
 //! MP_CAPABLE and MP_JOIN handshakes, good and bad (RFC 8684 §3.1, §3.2).
 
 use crate::common::puppet::{KEY, Line, Puppet, WINDOW, handshake, reason};
-use crate::common::{PATTERN, PORT, client_ip, config, server_ip};
+use crate::common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Event, FallbackReason};
-use anabranch_units::{AddressId, Duration, Key, Nonce, SubflowSeq, Token, join_hmac};
+use anabranch_units::{AddressId, Duration, Key, Nonce, Seed, SubflowSeq, Token, join_hmac};
 use anabranch_wire::{Flags, FlowKey, JoinAck, JoinSyn, JoinSynAck, MpCapable, MpOption, ResetReason, Segment};
 use bytes::Bytes as Payload;
+use std::cell::Cell;
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 fn server() -> Config {
     config([server_ip(0)])
@@ -400,7 +402,7 @@ fn a_joining_client_waits_for_the_fourth_ack() {
         nonce: Nonce(77),
     }));
     puppet.write(PATTERN);
-    puppet.wait(Duration::from_secs(3));
+    puppet.wait(Duration::from_secs(2));
     let out = puppet.take();
     let thirds = out
         .iter()
@@ -409,6 +411,40 @@ fn a_joining_client_waits_for_the_fourth_ack() {
     assert!(out.iter().all(|s| !second.carries(s) || (s.payload.is_empty() && s.options.dss().is_none())));
     puppet.confirm(second, 1, 0);
     assert!(puppet.take().iter().any(|s| second.carries(s) && !s.payload.is_empty()));
+}
+
+fn is_join_syn(segment: &Segment) -> bool {
+    segment.options.mptcp().iter().any(|option| matches!(option, MpOption::JoinSyn(_)))
+}
+
+/// Loss of 15 % each way from the third ACK on, or an outage of two seconds, costs no join.
+#[test]
+fn a_lossy_path_loses_no_join() {
+    for (delay, outage, loss) in [(10, 0, 0.15), (50, 0, 0.15), (10, 2000, 0.0), (50, 2000, 0.0)] {
+        for seed in 0..100 {
+            let mut pair = Pair::seeded(seed, config((0..2).map(client_ip)), config([server_ip(0)]));
+            pair.delays[1] = Duration::from_millis(delay);
+            let (mut dice, syns) = (Seed(seed).stream("loss"), Rc::new(Cell::new(0)));
+            let dead = Rc::new(Cell::new(outage > 0));
+            let (seen, out) = (Rc::clone(&syns), Rc::clone(&dead));
+            let mut answered = false;
+            pair.rule = Box::new(move |host, segment| {
+                let second = [segment.flow.src, segment.flow.dst].contains(&client_ip(1));
+                seen.set(seen.get() + u32::from(host == CLIENT && is_join_syn(segment)));
+                let passes = !second || !answered || !(out.get() || dice.chance(loss));
+                answered |= second && host == SERVER;
+                passes
+            });
+            pair.open();
+            pair.write(CLIENT, b"hello");
+            pair.run(Duration::from_millis(outage));
+            dead.set(false);
+            pair.run(Duration::from_secs(10));
+            let established = |event: &Event| matches!(event, Event::SubflowEstablished(_));
+            let case = format!("{delay} ms, outage {outage} ms, loss {loss}, seed {seed}: {:?}", pair.events);
+            assert!(pair.has(CLIENT, established) && pair.has(SERVER, established) && syns.get() == 1, "{case}");
+        }
+    }
 }
 
 /// §3.2: a SYN/ACK with a wrong HMAC, or without MP_JOIN, is answered with a RST.

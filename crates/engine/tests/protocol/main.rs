@@ -35,3 +35,4 @@ mod switching;
 mod unread;
 mod useless_subflows;
 mod waiting_for_the_peer;
+mod waits;
