@@ -203,9 +203,9 @@ fn beginning(segments: &str, count: u32) -> String {
     format!("{segments} numgen inc mod 1000000 < {count}")
 }
 
-/// The client sends `bytes`, closes its direction at once and waits for an answer, while `segments` of its own get lost.
-/// Linux leaves its keys out of all that it sends once its application has closed, repetitions included: a server that
-/// waits for them waits for ever.
+/// The client sends `bytes`, closes its direction at once and waits for an answer, while `segments` of its own get
+/// lost. Linux leaves its keys out of all that it sends once its application has closed, repetitions included: a server
+/// that waits for them waits for ever.
 fn beginning_lost(role: Role, bytes: u64, segments: &str) {
     let mut ground = Ground::one_path(role);
     let engine = ground.start_engine();

@@ -134,8 +134,8 @@ fn hostile_announcements_are_harmless() {
     assert!(syns <= 8, "{syns}");
 }
 
-/// §3.4.2: subflows to withdrawn addresses are asked for signs of life first. Meanwhile they take no places: a peer that
-/// has flushed its addresses and joins from a new one would find none, and Linux does not ask twice.
+/// §3.4.2: subflows to withdrawn addresses are asked for signs of life first. Meanwhile they take no places: a peer
+/// that has flushed its addresses and joins from a new one would find none, and Linux does not ask twice.
 #[test]
 fn withdrawn_subflows_leave_room_for_a_join() {
     for withdrawn in [vec![AddressId(1)], vec![AddressId(0), AddressId(1)]] {

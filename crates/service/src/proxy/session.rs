@@ -173,8 +173,8 @@ mod tests {
     use anabranch_units::Rate;
     use bytes::Bytes;
 
-    /// Second at which a relay is given up whose end takes so many bytes a second while more waits for it; `None` if
-    /// an hour does not end it.
+    /// Second at which a relay is given up whose end takes so many bytes a second while more waits for it; `None` if an
+    /// hour does not end it.
     fn given_up(bytes: u64, least: Rate) -> Option<u64> {
         let idle = Pace { stall: Duration::from_secs(20), least };
         let timeouts = Timeouts { idle, ..Timeouts::default() };
