@@ -52,9 +52,9 @@ function single(wasm: string): Plugin {
         writeFileSync(resolve(process.env.ANABRANCH_PARTS, "main.css"), styles);
       }
       const safe = (code: string) => code.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
-      const scripts = DRAWING.map((name) => ({ type: "", code: safe(`\n${readFileSync(resolve(report, name), "utf8")}\n`) }));
-      scripts.push({ type: ' type="module"', code: safe(`\n${text(main)}\n`) });
-      const hashes = scripts.map(({ code }) => `'sha256-${createHash("sha256").update(code).digest("base64")}'`);
+      const drawing = DRAWING.map((name) => readFileSync(resolve(report, name), "utf8"));
+      const code = safe(`\n${text(main)}\n`);
+      const hashes = [...drawing, code].map((it) => `'sha256-${createHash("sha256").update(it).digest("base64")}'`);
       // A scheduler that the reader writes needs nothing more: it becomes a part of the worker's Blob (src/engine.ts).
       // The worker has this policy too: the script reaches no network, and `eval` and `Function` do not work there.
       const policy = [
@@ -63,8 +63,10 @@ function single(wasm: string): Plugin {
       ].join("; ");
       // A third smaller than by gzip. Where a server compresses it once more, base64 costs nearly nothing; from disk
       // it costs a third.
-      const packed = execFileSync("xz", ["--format=lzma", "-9e", "--stdout", wasm], { maxBuffer: 1 << 28 });
-      const engine = packed.toString("base64");
+      const packed = (id: string, bytes: Buffer, more = "") => {
+        const held = execFileSync("xz", ["--format=lzma", "-9e", "--stdout"], { input: bytes, maxBuffer: 1 << 28 });
+        return `<script type="text/plain" id="${id}" data-length="${bytes.length}"${more}>${held.toString("base64")}</script>\n`;
+      };
       const simulator = readFileSync(wasm);
       const build = createHash("sha256").update(simulator).digest("hex").slice(0, 16);
       // That of uPlot is among them.
@@ -81,8 +83,9 @@ function single(wasm: string): Plugin {
       insert('<meta name="viewport"', `<meta http-equiv="Content-Security-Policy" content="${policy}">\n`);
       insert("</head>", `<style>\n${styles}\n</style>\n`);
       insert("</pre></details>\n</footer>", escaped);
-      const tags = scripts.map(({ type, code }) => `<script${type}>${code}</script>\n`).join("");
-      insert("</body>", `<script type="text/plain" id="engine" data-length="${simulator.length}" data-build="${build}">${engine}</script>\n${tags}`);
+      insert("</body>", packed("drawing", Buffer.from(JSON.stringify(drawing))));
+      insert("</body>", packed("engine", simulator, ` data-build="${build}"`));
+      insert("</body>", `<script type="module">${code}</script>\n`);
       page.source = html;
       for (const it of Object.values(bundle)) if (it !== page) delete bundle[it.fileName];
     },

@@ -3,7 +3,7 @@
 import code from "virtual:worker";
 import { Remote } from "./remote";
 import type { Trouble } from "./types";
-import { unpack } from "./unpack";
+import { unpacked } from "./unpack";
 
 export class Problem extends Error {
   constructor(readonly trouble: Trouble) {
@@ -65,9 +65,7 @@ interface Compiled { module?: WebAssembly.Module; build?: string | undefined }
 function compile(): Promise<Compiled> {
   compiled ??= (async () => {
     if (!place) return {};
-    const packed = Uint8Array.from(atob(place.textContent ?? ""), (c) => c.charCodeAt(0));
-    place.remove();
-    return { module: await WebAssembly.compile(unpack(packed, Number(place.dataset.length))), build: place.dataset.build };
+    return { module: await WebAssembly.compile(unpacked(place)), build: place.dataset.build };
   })();
   return compiled;
 }

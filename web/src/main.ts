@@ -11,12 +11,23 @@ import { read, readStudy } from "./link";
 import { papers, shelf, StudyView } from "./papers";
 import { wrong } from "./task";
 import { begin } from "./theme";
+import { unpacked } from "./unpack";
 import type { About, Outline } from "./types";
 
 const main = document.getElementById("main") ?? document.body;
 
+/// Runs the scripts that figures are drawn with, which the page holds packed. The page's policy knows them by hash. The
+/// program that serves the page has them as they are.
+function scripts(): void {
+  const place = document.getElementById("drawing");
+  if (!place) return;
+  const codes = JSON.parse(new TextDecoder().decode(unpacked(place))) as string[];
+  for (const code of codes) document.body.append(h("script", {}, code));
+}
+
 async function start(): Promise<void> {
   begin();
+  scripts();
   const about = await quick.ask<About>({ do: "about" });
   const version = document.getElementById("version");
   if (version) version.textContent = `Anabranch ${about.version} (build ${about.build})`;

@@ -1,5 +1,5 @@
 // LZMA, as `xz --format=lzma` writes it: the compiled simulator becomes a third smaller than with the formats that
-// browsers unpack themselves.
+// browsers unpack themselves, and scripts a sixth.
 // After the LZMA specification of I. Pavlov (2015, in the public domain).
 
 const HALF = 1 << 10;
@@ -93,8 +93,15 @@ class Lengths {
   }
 }
 
+/// Takes an element out of the page and unpacks what it holds in base64. Its `data-length` is that of the unpacked bytes.
+export function unpacked(place: HTMLElement): Uint8Array<ArrayBuffer> {
+  const packed = Uint8Array.from(atob(place.textContent ?? ""), (c) => c.charCodeAt(0));
+  place.remove();
+  return unpack(packed, Number(place.dataset.length));
+}
+
 /// Unpacks what becomes `length` bytes.
-export function unpack(packed: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+function unpack(packed: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
   const settings = packed[0] ?? 0;
   const [lc, lp, pb] = [settings % 9, Math.floor(settings / 9) % 5, Math.floor(settings / 45)];
   const bits = new Bits(packed, 13);
