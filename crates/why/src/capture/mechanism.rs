@@ -65,6 +65,34 @@ struct Held {
     late_by: u64,
 }
 
+/// Places up to which the receiver's windows let the sender go. Data beyond them waits for the application there, which
+/// is neither side's delay.
+#[derive(Clone, Copy, Default)]
+struct Room {
+    subflow: i64,
+    data: i64,
+}
+
+impl Room {
+    fn open(&mut self, answer: &Packet) {
+        if answer.ack != UNKNOWN {
+            self.subflow = self.subflow.max(answer.ack + answer.window);
+        }
+        if answer.data_ack != UNKNOWN {
+            self.data = self.data.max(answer.data_ack + answer.window);
+        }
+    }
+
+    /// True if there was room for it, or nothing is known of it.
+    fn holds(&self, it: &Packet) -> bool {
+        // The window counts from the DATA_ACK where there is one (RFC 8684 §3.3.1).
+        match self.data {
+            0 => self.subflow == 0 || it.end() <= self.subflow,
+            edge => it.dsn == UNKNOWN || it.dsn + it.length <= edge,
+        }
+    }
+}
+
 impl Held {
     fn look(&mut self, flow: &FlowPicture, side: usize, reaction: u64) {
         let seen = if side == 0 { flow.seen.own } else { flow.seen.other };
@@ -77,12 +105,16 @@ impl Held {
         let mut next = 0;
         // The newest acknowledgment that told something new, and the last packet of the peer with data.
         let (mut acked, mut acked_at, mut asked_at) = (0, 0, 0);
+        // The windows before that acknowledgment, and with it.
+        let (mut room, mut room_now) = (Room::default(), Room::default());
         let mut before: Option<&Packet> = None;
         for it in flow.packets[side].iter().filter(|it| it.length > 0) {
             while let Some(answer) = answers.get(next).filter(|answer| answer.arrived <= it.sent) {
                 if answer.ack != UNKNOWN && answer.ack > acked {
                     (acked, acked_at) = (answer.ack, answer.arrived);
+                    room = room_now;
                 }
+                room_now.open(answer);
                 asked_at = if answer.length > 0 { answer.arrived } else { asked_at };
                 next += 1;
             }
@@ -98,7 +130,7 @@ impl Held {
                 continue;
             }
             self.hasty += u64::from(is_small && acked < last.end());
-            if !set_off || it.sent - asked_at.min(it.sent) <= reaction {
+            if !set_off || it.sent - asked_at.min(it.sent) <= reaction || !room.holds(it) {
                 continue;
             }
             let took = acked_at - last.sent;
@@ -122,10 +154,13 @@ impl Held {
         in_order.sort_by_key(|it| it.arrived);
         let answers = || flow.packets[1 - side].iter().filter(|it| it.ack != UNKNOWN);
         let mut next = answers().peekable();
+        let mut room = Room::default();
         for pair in in_order.windows(2) {
             let [last, it] = [pair[0], pair[1]];
-            while next.next_if(|answer| answer.ack < last.end() || answer.sent < last.arrived).is_some() {}
-            let is_rest = it.seq == last.end() && it.length < largest;
+            while let Some(answer) = next.next_if(|answer| answer.ack < last.end() || answer.sent < last.arrived) {
+                room.open(answer);
+            }
+            let is_rest = it.seq == last.end() && it.length < largest && room.holds(it);
             if !is_rest || last.is(Flags::PSH) || last.length < largest {
                 continue;
             }
