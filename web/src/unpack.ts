@@ -93,7 +93,8 @@ class Lengths {
   }
 }
 
-/// Takes an element out of the page and unpacks what it holds in base64. Its `data-length` is that of the unpacked bytes.
+/// Takes an element out of the page and unpacks what it holds in base64. Its `data-length` is the number of unpacked
+/// bytes.
 export function unpacked(place: HTMLElement): Uint8Array<ArrayBuffer> {
   const packed = Uint8Array.from(atob(place.textContent ?? ""), (c) => c.charCodeAt(0));
   place.remove();

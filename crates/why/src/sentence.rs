@@ -16,7 +16,7 @@ const NEARLY_ALL: f64 = 0.9;
 /// Share of the time without any transfer from which on the application is named first, unless a fault or another
 /// policy takes a good part of the transfers' time.
 const MOSTLY_PAUSES: f64 = 0.5;
-/// That part: of a fault, and of a policy.
+/// Share of the transfers' time from which on a fault, and from which on another policy, is named before pauses.
 const GOOD_PART: (f64, f64) = (0.15, 0.5);
 /// Smallest gain of another policy or first path, as a share of the measure, for which the present one is named first.
 const MUCH: f64 = 0.15;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Repetitions of each run; seeds that tell of the effect of a fault; other seeds that try a promise.
 const EFFORT: (usize, u64, u64) = (3, 3, 8);
-/// The same by hand.
+/// Repetitions, seeds of the effect and other seeds where a person asks for the test by `ANABRANCH_FAULTS`.
 const MORE_EFFORT: (usize, u64, u64) = (5, 8, 20);
 /// Least effect of a fault: the share by which the run is worse with it.
 const MATTERS: f64 = 0.2;

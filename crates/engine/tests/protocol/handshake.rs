@@ -413,7 +413,7 @@ fn a_joining_client_waits_for_the_fourth_ack() {
     assert!(puppet.take().iter().any(|s| second.carries(s) && !s.payload.is_empty()));
 }
 
-fn is_join_syn(segment: &Segment) -> bool {
+pub(crate) fn is_join_syn(segment: &Segment) -> bool {
     segment.options.mptcp().iter().any(|option| matches!(option, MpOption::JoinSyn(_)))
 }
 

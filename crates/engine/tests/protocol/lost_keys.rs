@@ -165,19 +165,25 @@ fn the_peer_has_heard_once_it_acknowledges_the_infinite_mapping() {
     assert!(!out.is_empty() && out.iter().all(|s| !s.options.has_mptcp()), "{out:#?}");
 }
 
+/// A connection of two hosts between which a box strips the options of what host `stripped` sends, but for SYNs.
+fn stripping(stripped: usize) -> Pair {
+    let mut pair = Pair::new(1);
+    pair.rule = Box::new(move |host, segment| {
+        if host == stripped && !segment.flags.has(Flags::SYN) {
+            segment.options.strip_mptcp();
+        }
+        true
+    });
+    pair.open();
+    pair
+}
+
 /// All options of one direction are stripped after the SYN/ACK: whoever falls back, the other follows.
 #[test]
 fn options_lost_in_one_direction_hold_nothing_up() {
     for stripped in [CLIENT, SERVER] {
         for (request, answer) in [(100, 200_000), (200_000, 100), (0, 200_000)] {
-            let mut pair = Pair::new(1);
-            pair.rule = Box::new(move |host, segment| {
-                if host == stripped && !segment.flags.has(Flags::SYN) {
-                    segment.options.strip_mptcp();
-                }
-                true
-            });
-            pair.open();
+            let mut pair = stripping(stripped);
             pair.write(CLIENT, &PATTERN[..request]);
             pair.write(SERVER, &PATTERN[..answer]);
             pair.run(Duration::from_secs(3));
@@ -213,14 +219,7 @@ fn options_lost_in_one_direction_do_not_hold_up_the_end() {
     for stripped in [CLIENT, SERVER] {
         for (request, answer) in [(100, 200_000), (200_000, 100), (100, 0)] {
             for order in [[CLIENT, SERVER], [SERVER, CLIENT]] {
-                let mut pair = Pair::new(1);
-                pair.rule = Box::new(move |host, segment| {
-                    if host == stripped && !segment.flags.has(Flags::SYN) {
-                        segment.options.strip_mptcp();
-                    }
-                    true
-                });
-                pair.open();
+                let mut pair = stripping(stripped);
                 pair.write(CLIENT, &PATTERN[..request]);
                 pair.write(SERVER, &PATTERN[..answer]);
                 pair.run(Duration::from_secs(1));

@@ -3,16 +3,13 @@
 
 use crate::common::puppet::{KEY, Line, Puppet, reason};
 use crate::common::{PATTERN, PORT, client_ip, config, server_ip};
+use crate::handshake::is_join_syn;
 use anabranch_engine::{Config, Event, FastClose};
 use anabranch_units::{AddressId, Duration, Nonce, SubflowId, join_hmac};
 use anabranch_wire::{Flags, JoinSynAck, MpCapable, MpOption, RemoveAddr, ResetReason, Segment};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::{env, fs};
-
-fn is_join_syn(segment: &Segment) -> bool {
-    segment.options.mptcp().iter().any(|option| matches!(option, MpOption::JoinSyn(_)))
-}
 
 /// A client of two paths whose join on the second has got its SYN/ACK, 20 ms after its SYN, and nothing since.
 fn unconfirmed_join() -> (Puppet, Line) {
@@ -45,12 +42,12 @@ fn until(puppet: &mut Puppet, mut done: impl FnMut(&mut Puppet, &[Segment]) -> b
     }
 }
 
-/// The same until a RST for this reason goes out.
+/// Time until the engine sends a RST for the reason `why`.
 fn until_reset(puppet: &mut Puppet, why: ResetReason) -> Duration {
     until(puppet, |_, out| out.iter().any(|segment| reason(segment) == Some(why)))
 }
 
-/// The same until nothing is left of the connection.
+/// Time until the engine has nothing left of the connection.
 fn until_gone(puppet: &mut Puppet) -> Duration {
     until(puppet, |puppet, _| puppet.host.connection_count() == 0)
 }

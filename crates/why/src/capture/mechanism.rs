@@ -145,8 +145,8 @@ impl Held {
         }
     }
 
-    /// The same where the receiver was captured alone: the rest of what was written arrives a round trip after the
-    /// acknowledgment of a segment behind which, without a push, more was queued.
+    /// Counts what was held back where the receiver was captured alone: the rest of what was written arrives a round
+    /// trip after the acknowledgment of a segment behind which, without a push, more was queued.
     fn look_from_receiver(&mut self, flow: &FlowPicture, side: usize, reaction: u64) {
         let data = || flow.packets[side].iter().filter(|it| it.length > 0 && it.arrived != NEVER);
         let largest = data().map(|it| it.length).max().unwrap_or(0);
