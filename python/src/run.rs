@@ -45,8 +45,8 @@ impl Run {
     }
 
     fn page(&self, py: Python<'_>) -> PyResult<Page> {
-        let runs = [self.in_detail(py)?];
-        Ok(Page::of_runs(&self.scenario, &self.header, &runs, &self.run.command))
+        let (run, all) = (self.in_detail(py)?, [self.run.measured.clone()]);
+        Ok(Page::of_runs(&self.scenario, &self.header, &run, &all, &self.run.command))
     }
 
     fn path(&self, index: usize) -> Cell {

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::result_file::ResultFile;
 use anabranch_lab::format::PACKET_EVENTS;
-use anabranch_lab::{Keep, PacketEvent, Run, RunHead};
+use anabranch_lab::{Keep, Measured, PacketEvent, Run, RunHead};
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
 use anabranch_report::{Frame, Header, Repeated, Sheet, run_rows};
@@ -67,26 +67,26 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
     bar.finish_and_clear();
     ended?;
 
-    let Results { csv, events, rows, frame, repeated, runs, .. } = results;
+    let Results { csv, events, rows, frame, repeated, first, all, .. } = results;
     if let (Some(path), Some(csv)) = (&args.common.csv, csv) {
         output::write_from(path, csv)?;
     }
-    if let Some(path) = &args.common.report {
-        let page = Page::of_runs(&scenario, &header, &runs, &output::command_line());
+    if let (Some(path), Some(run)) = (&args.common.report, &first) {
+        let page = Page::of_runs(&scenario, &header, run, &all, &output::command_line());
         output::write(path, html::page(&page).as_bytes())?;
     }
     if let (Some(path), Some(events)) = (&args.events, events) {
         output::write_from(path, events)?;
     }
-    match (rows, runs.as_slice()) {
+    match (rows, &first) {
         (Some(rows), _) => output::print_around(&frame.begin, rows, &format!("{}\n", frame.end)),
-        (None, [one]) if repeat == 1 => output::print(&anabranch_report::in_full(&header, one)),
+        (None, Some(run)) if repeat == 1 => output::print(&anabranch_report::in_full(&header, run)),
         (None, _) => output::print(&repeated.text(&header)),
     }
 }
 
 /// Results of runs as far as they are there. What grows with the number of runs lies in files, but for the lines of the
-/// table and, for a page, the runs themselves.
+/// table and, for a page, what was measured.
 struct Results<'a> {
     header: &'a Header,
     csv: Option<File>,
@@ -95,10 +95,13 @@ struct Results<'a> {
     rows: Option<File>,
     frame: Frame,
     repeated: Repeated,
-    runs: Vec<Run>,
+    /// First run, whole: a page and the text of a single run tell more of it.
+    first: Option<Run>,
+    /// Measurements of all runs, for a page.
+    all: Vec<Measured>,
     /// Runs so far.
     count: usize,
-    keeps_runs: bool,
+    has_page: bool,
 }
 
 impl<'a> Results<'a> {
@@ -111,14 +114,15 @@ impl<'a> Results<'a> {
             rows: file(args.common.json)?,
             frame: Frame::of_runs(header).map_err(|error| Failure::writing("JSON", error))?,
             repeated: Repeated::new(header, measure),
-            runs: Vec::new(),
+            first: None,
+            all: Vec::new(),
             count: 0,
-            keeps_runs: args.common.report.is_some() || header.repeat == 1,
+            has_page: args.common.report.is_some(),
         })
     }
 
     /// Takes the next runs.
-    fn add(&mut self, mut runs: Vec<Run>) -> Result<(), Failure> {
+    fn add(&mut self, runs: Vec<Run>) -> Result<(), Failure> {
         let rows = run_rows(self.header, &runs);
         if let Some(csv) = &mut self.csv {
             let sheet = Sheet::of_runs(self.header, &rows);
@@ -140,8 +144,11 @@ impl<'a> Results<'a> {
             }
             self.count += 1;
         }
-        if self.keeps_runs {
-            self.runs.append(&mut runs);
+        if self.has_page {
+            self.all.extend(runs.iter().map(|run| run.measured.clone()));
+        }
+        if self.first.is_none() {
+            self.first = runs.into_iter().next();
         }
         Ok(())
     }

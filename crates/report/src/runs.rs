@@ -326,8 +326,8 @@ impl Repeated {
 }
 
 /// A line for each run.
-pub(crate) fn repeated_table(header: &Header, measure: MeasureName, runs: &[Run]) -> Table {
+pub(crate) fn repeated_table(header: &Header, measure: MeasureName, runs: &[Measured]) -> Table {
     let mut repeated = Repeated::new(header, measure);
-    runs.iter().for_each(|run| repeated.add(&run.measured));
+    runs.iter().for_each(|run| repeated.add(run));
     repeated.table
 }

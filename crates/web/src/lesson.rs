@@ -178,7 +178,8 @@ impl Lesson {
             let of_run = self.shown.of(&run, scenario.measure);
             numbers.iter_mut().zip(of_run).for_each(|(all, number)| all.extend(number));
             if n == 0 {
-                let page = Page::of_runs(scenario, &Header::new(scenario, scenario.seed, 1), &[run], "");
+                let (header, all) = (Header::new(scenario, scenario.seed, 1), [run.measured.clone()]);
+                let page = Page::of_runs(scenario, &header, &run, &all, "");
                 let all = page.sections.into_iter().flat_map(|section| section.figures);
                 figures = all.filter(|figure| self.figures.contains(&figure.id)).collect();
             }

@@ -89,8 +89,8 @@ pub fn run(scenario: &Scenario, seed: Option<u64>, progress: &Progress<'_>) -> R
     let movie = movie(scenario, &run, &answers.packets, begin);
     let digest = run.measured.events_digest.clone();
     let header = Header::new(scenario, seed, 1);
-    let command = run.command.clone();
-    let mut value = shown(&Page::of_runs(scenario, &header, &[run], &command))?;
+    let all = [run.measured.clone()];
+    let mut value = shown(&Page::of_runs(scenario, &header, &run, &all, &run.command))?;
     value["movie"] = movie;
     value["digest"] = digest.into();
     Ok(value)

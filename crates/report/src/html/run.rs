@@ -14,37 +14,39 @@ use anabranch_study::study::SystemInfo;
 use anabranch_units::Instant;
 
 impl Page {
-    /// A page about these runs, made by `command`. Diagrams show the first.
-    pub fn of_runs(scenario: &Scenario, header: &Header, runs: &[Run], command: &str) -> Page {
+    /// Builds the page of a run and its repetitions, made by `command`. Diagrams show `run`, the first of `all`.
+    pub fn of_runs(scenario: &Scenario, header: &Header, run: &Run, all: &[Measured], command: &str) -> Page {
         let mut section = Section {
-            warnings: unfinished(runs),
+            warnings: unfinished(all),
             facts: facts(header),
             systems: vec![system(header)],
+            command: run.command.clone(),
             ..Section::of_scenario(scenario, header)
         };
-        if let Some(run) = runs.first() {
-            section.command = run.command.clone();
-            section.facts.push(("digest of events".to_owned(), run.measured.events_digest.clone()));
-            let late = scenario.late(run.measured.seed);
-            if !late.is_zero() {
-                let seconds = late.as_secs_f64();
-                let what = format!("{seconds:.3} s after the links (run.spread); figures count from there");
-                section.facts.push(("hosts begin".to_owned(), what));
-            }
-            section.figures = figures(header, runs, run, Instant::ZERO + late);
-            section.figures.extend(repetitions(scenario.measure, header, runs));
-            section.tables.push(Grid::of(transfers(&run.outcome), of_seed("Transfers", runs, run)));
-            for connection in run.outcome.connections.iter().take(SHOWN) {
-                let caption = of_seed(&format!("Subflows of {}", connection.label), runs, run);
-                section.tables.push(Grid::of(subflows(header, connection), caption));
-            }
-            section.tables.push(Grid::of(links(&run.outcome), of_seed("Links", runs, run)));
+        section.facts.push(("digest of events".to_owned(), run.measured.events_digest.clone()));
+        let late = scenario.late(run.measured.seed);
+        if !late.is_zero() {
+            let seconds = late.as_secs_f64();
+            let what = format!("{seconds:.3} s after the links (run.spread); figures count from there");
+            section.facts.push(("hosts begin".to_owned(), what));
         }
-        if runs.len() > 1 {
-            section
-                .tables
-                .insert(0, Grid::of(repeated_table(header, scenario.measure, runs), "Repetitions".to_owned()));
+        // With the seed where there are several.
+        let of_seed = |caption: &str| match all.len() {
+            0 | 1 => caption.to_owned(),
+            _ => format!("{caption} (seed {})", run.measured.seed),
+        };
+        section.figures = figures(header, run, all, Instant::ZERO + late, &of_seed);
+        section.figures.extend(repetitions(scenario.measure, header, all));
+        if all.len() > 1 {
+            let table = repeated_table(header, scenario.measure, all);
+            section.tables.push(Grid::of(table, "Repetitions".to_owned()));
         }
+        section.tables.push(Grid::of(transfers(&run.outcome), of_seed("Transfers")));
+        for connection in run.outcome.connections.iter().take(SHOWN) {
+            let caption = of_seed(&format!("Subflows of {}", connection.label));
+            section.tables.push(Grid::of(subflows(header, connection), caption));
+        }
+        section.tables.push(Grid::of(links(&run.outcome), of_seed("Links")));
         Page {
             title: format!("{}: a run", header.scenario),
             lead: String::new(),
@@ -104,35 +106,36 @@ fn system(header: &Header) -> SystemInfo {
     SystemInfo { name: header.policies.scheduler.name.clone(), set: header.sets.clone(), policies, unavailable: None }
 }
 
-fn unfinished(runs: &[Run]) -> Vec<String> {
-    let count = runs.iter().filter(|run| !run.measured.finished).count();
-    let text = format!("In {count} of {} runs not all transfers completed.", runs.len());
+fn unfinished(all: &[Measured]) -> Vec<String> {
+    let count = all.iter().filter(|run| !run.finished).count();
+    let text = format!("In {count} of {} runs not all transfers completed.", all.len());
     if count > 0 { vec![text] } else { Vec::new() }
 }
 
-/// The caption, with the seed where there are several.
-fn of_seed(caption: &str, runs: &[Run], run: &Run) -> String {
-    if runs.len() > 1 { format!("{caption} (seed {})", run.measured.seed) } else { caption.to_owned() }
-}
-
 /// `begin`: when the hosts begin; time counts from there, as in the scenario.
-fn figures(header: &Header, runs: &[Run], run: &Run, begin: Instant) -> Vec<Figure> {
+fn figures(
+    header: &Header,
+    run: &Run,
+    all: &[Measured],
+    begin: Instant,
+    caption: &dyn Fn(&str) -> String,
+) -> Vec<Figure> {
     let mut figures = Vec::new();
     if let Some(timeline) = &run.timeline {
-        figures.extend(sequence(header, timeline, begin, &of_seed("Time and sequence of the data", runs, run)));
+        figures.extend(sequence(header, timeline, begin, &caption("Time and sequence of the data")));
     }
-    figures.extend(over_time(header, &run.outcome, begin, &|caption| of_seed(caption, runs, run)));
+    figures.extend(over_time(header, &run.outcome, begin, caption));
     if let Some(timeline) = &run.timeline {
-        figures.extend(held(timeline, begin, &of_seed("Bytes that wait for missing data", runs, run)));
+        figures.extend(held(timeline, begin, &caption("Bytes that wait for missing data")));
     }
-    figures.push(waiting(runs.iter().map(|run| (run.measured.seed.to_string(), vec![&run.measured])), "seed"));
+    figures.push(waiting(all.iter().map(|run| (run.seed.to_string(), vec![run])), "seed"));
     figures
 }
 
 /// The measure over the repetitions: mean with interval, each of them, and their distribution.
-fn repetitions(measure: MeasureName, header: &Header, runs: &[Run]) -> Vec<Figure> {
-    let values: Vec<f64> = runs.iter().map(|run| run.measured.value(measure)).filter(|it| it.is_finite()).collect();
-    let censored = runs.iter().filter(|run| run.measured.is_censored(measure)).count();
+fn repetitions(measure: MeasureName, header: &Header, all: &[Measured]) -> Vec<Figure> {
+    let values: Vec<f64> = all.iter().map(|run| run.value(measure)).filter(|it| it.is_finite()).collect();
+    let censored = all.iter().filter(|run| run.is_censored(measure)).count();
     let Some(it) = Estimate::of(&values).filter(|it| it.n > 1) else { return Vec::new() };
     // With lower bounds among them the mean is one, too.
     let end = |sign: f64| it.half.filter(|_| censored == 0).map(|half| it.mean + sign * half);

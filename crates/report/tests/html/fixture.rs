@@ -306,7 +306,8 @@ pub fn run() -> String {
         |seed: u64| anabranch_lab::run(&scenario, seed, &Keep { timeline: seed == 1, ..Keep::default() }).unwrap();
     let runs: Vec<_> = (1..=8).map(run).collect();
     let header = Header::new(&scenario, 1, 8);
-    page(&Page::of_runs(&scenario, &header, &runs, "anabranch run two-files.toml --report run.html"))
+    let all: Vec<_> = runs.iter().map(|run| run.measured.clone()).collect();
+    page(&Page::of_runs(&scenario, &header, &runs[0], &all, "anabranch run two-files.toml --report run.html"))
 }
 
 /// A run over three paths that begins most of a minute after its links: new, repeated and lost data on each.

@@ -65,7 +65,8 @@ fn terminal_and_document_say_under_which_assumptions_it_is_reproduced() {
 fn figures_begin_when_the_hosts_do() {
     let (scenario, run) = fixture::late();
     let header = Header::new(&scenario, run.measured.seed, 1);
-    let page = Page::of_runs(&scenario, &header, &[run], "anabranch run late.toml --report late.html");
+    let all = [run.measured.clone()];
+    let page = Page::of_runs(&scenario, &header, &run, &all, "anabranch run late.toml --report late.html");
     let figures = &page.sections[0].figures;
     for id in ["sequence", "cwnd", "queue", "ofo", "waiting-data"] {
         let figure = figures.iter().find(|figure| figure.id == id).expect(id);
