@@ -251,8 +251,12 @@ impl Application for Server {
     fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
         let is_over = matches!(event, Event::Closed | Event::Reset);
         if event == Event::Reset {
-            // What had come before is its session's, and counts as received.
-            self.with(cx, id, |session, stream| session.advance(stream));
+            // What had come before is its session's, and counts as received: the client knows that it came, although a
+            // session that was held up by its own reply has no more use for it.
+            self.with(cx, id, |session, stream| {
+                session.advance(stream);
+                while stream.read().is_some() {}
+            });
         }
         let report = if is_over { ConnectionReport::of(cx.endpoint, id) } else { None };
         let why = report.as_ref().and_then(|report| self.explain(cx.now, id, report));

@@ -35,10 +35,12 @@ pub struct Pair<C, S> {
 
 impl<C: Application, S: Application> Pair<C, S> {
     pub fn new(client_app: C, server_app: S) -> Self {
-        Pair::with_buffers(client_app, server_app, Size::new(256 << 10))
+        Pair::with_client(client_app, server_app, |_| ())
     }
 
-    pub fn with_buffers(client_app: C, server_app: S, buffer: Size) -> Self {
+    /// The client's settings are changed like this.
+    pub fn with_client(client_app: C, server_app: S, change: impl FnOnce(&mut Config)) -> Self {
+        let buffer = Size::new(256 << 10);
         let config = |addresses: &[IpAddr]| {
             let addresses = addresses.iter().map(|ip| LocalAddress { ip: *ip, backup: false }).collect();
             Config {
@@ -48,13 +50,12 @@ impl<C: Application, S: Application> Pair<C, S> {
                 ..Config::new(Profile::linux(), addresses)
             }
         };
+        let mut clients = config(&[client(1), client(2)]);
+        change(&mut clients);
         let mut pair = Pair {
             client: client_app,
             server: server_app,
-            endpoints: [
-                Endpoint::new(config(&[client(1), client(2)]), Seed(1)).unwrap(),
-                Endpoint::new(config(&[SERVER]), Seed(2)).unwrap(),
-            ],
+            endpoints: [Endpoint::new(clients, Seed(1)).unwrap(), Endpoint::new(config(&[SERVER]), Seed(2)).unwrap()],
             now: Instant::ZERO,
             wire: BTreeMap::new(),
             sent: 0,
