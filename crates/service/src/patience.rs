@@ -25,12 +25,14 @@ pub(crate) struct Patience {
     moved: u64,
     /// Bytes of `moved` that the peer had acknowledged at the latest look.
     seen: u64,
+    /// Something waited for the peer at the latest look.
+    waited: bool,
 }
 
 impl Patience {
     /// Full patience from `now` on.
     pub(crate) fn new(now: Instant, pace: &Pace) -> Self {
-        Patience { until: now + pace.stall, moved: 0, seen: 0 }
+        Patience { until: now + pace.stall, moved: 0, seen: 0, waited: true }
     }
 
     /// Time at which it runs out.
@@ -44,8 +46,13 @@ impl Patience {
     }
 
     /// Takes note that `moved` more bytes were read and written, and of what the peer has acknowledged. Where nothing
-    /// `waits` for the peer, any byte is as good as many.
+    /// `waits` for the peer, any byte is as good as many; when something begins to, the silence before was not its
+    /// fault.
     pub(crate) fn note(&mut self, now: Instant, moved: u64, load: Option<&Load>, waits: bool, pace: &Pace) {
+        if waits && !self.waited {
+            self.renew(now, pace);
+        }
+        self.waited = waits;
         self.moved += moved;
         let total = self.moved - load.map_or(0, |load| load.unacknowledged.get()).min(self.moved);
         let progress = total.saturating_sub(self.seen);
@@ -83,6 +90,20 @@ mod tests {
         }
         assert_eq!(given_up(1, false, &PACE), None, "nothing waits");
         assert_eq!(given_up(1, true, &Pace { least: Rate::from_bps(0), ..PACE }), None, "without a least rate");
+    }
+
+    /// A silence in which nothing waited is forgotten when something does.
+    #[test]
+    fn a_wait_begins_with_full_patience() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut patience = Patience::new(at(0), &PACE);
+        for second in 1..50 {
+            patience.note(at(second), 0, None, false, &PACE);
+        }
+        assert_eq!(patience.until(), at(60), "silence is no progress");
+        patience.note(at(50), 0, None, true, &PACE);
+        patience.note(at(51), 0, None, true, &PACE);
+        assert_eq!(patience.until(), at(110), "it is renewed once");
     }
 
     /// A burst fills it and does not save for later.

@@ -43,6 +43,8 @@ pub struct Peer {
     pub quits: bool,
     pub read: Vec<u8>,
     pub deaf: bool,
+    /// It reads only while this is above zero, and takes off what it has read; without a limit if `None`.
+    pub thirst: Option<i64>,
     pub events: Vec<Event>,
 }
 
@@ -68,6 +70,8 @@ pub struct Bench {
     /// The first data of each connection that the other engine opens is lost, again and again, and nothing joins: by
     /// port, where it began.
     pub holes: Option<BTreeMap<u16, SubflowSeq>>,
+    /// Nothing gets through between the engines.
+    pub cut: bool,
     poll: Poll,
     now: Instant,
 }
@@ -109,6 +113,7 @@ impl Bench {
             most_at_once: 0,
             last_held: 0,
             holes: None,
+            cut: false,
             poll: Poll::new().unwrap(),
             now: Instant::ZERO,
         };
@@ -265,9 +270,11 @@ impl Bench {
                     peer.quits = false;
                 }
                 while !peer.deaf
+                    && peer.thirst.is_none_or(|thirst| thirst > 0)
                     && let Ok(engine::Read::Data(chunk)) = self.other.read(*id)
                 {
                     busy = true;
+                    peer.thirst = peer.thirst.map(|thirst| thirst - chunk.len() as i64);
                     peer.read.extend_from_slice(&chunk);
                 }
             }
@@ -276,7 +283,7 @@ impl Bench {
                 // Packets to unknown addresses are lost.
                 while let Some(mut transmit) = from.poll_transmit(now) {
                     busy = true;
-                    if (1..=2).any(|number| transmit.segment.flow.dst == peer_ip(number)) {
+                    if !self.cut && (1..=2).any(|number| transmit.segment.flow.dst == peer_ip(number)) {
                         into.handle_segment(now, &mut transmit.segment);
                     }
                 }
@@ -292,7 +299,7 @@ impl Bench {
                     {
                         continue;
                     }
-                    if (1..=2).any(|number| flow.dst == proxy_ip(number)) {
+                    if !self.cut && (1..=2).any(|number| flow.dst == proxy_ip(number)) {
                         from.handle_segment(now, &mut transmit.segment);
                     }
                 }
