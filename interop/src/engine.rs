@@ -1,10 +1,11 @@
-//! The engine as a peer: an endpoint on a TUN device, in a thread of its own, with an application that follows plans.
+//! The engine as a peer: an endpoint on a TUN device, in a thread of its own, with an application: that which follows
+//! plans unless another is given.
 
+use crate::hosted::{Hosted, Job};
 use crate::recording::{Recording, Shelf};
-use crate::scripted::{Job, Scripted};
-use crate::{Plan, Transfer};
+use crate::{Plan, Scripted, Transfer};
 use anabranch_engine::{Config, ConnectionId, ConnectionStats, Counters, Event, LocalAddress, Profile, SubflowStats};
-use anabranch_host::{Context, Device, Driver, DriverCounters, Namespace, Reactor, Stop, Tun};
+use anabranch_host::{Application, Context, Device, Driver, DriverCounters, Namespace, Reactor, Stop, Tun};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
@@ -15,8 +16,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A running engine. It stops when this is dropped.
-pub struct Engine {
-    jobs: Sender<Job>,
+pub struct Engine<A = Scripted> {
+    jobs: Sender<Job<A>>,
     bell: Mutex<UnixStream>,
     stop: Stop,
     thread: Option<JoinHandle<Result<DriverCounters, String>>>,
@@ -54,50 +55,12 @@ pub fn config(addresses: &[IpAddr]) -> Config {
 impl Engine {
     /// Opens the TUN device `name` in `namespace`, routes the addresses of `config` onto it, and runs an engine there.
     pub fn start(namespace: &Namespace, name: &str, config: Config) -> io::Result<Engine> {
-        let device = open(namespace, name, &config)?;
-        Engine::run(device, config, None)
+        Engine::host(namespace, name, config, None, || Ok(Scripted::default()))
     }
 
     /// The same, and all packets that pass the device go to the capture file `path`.
     pub fn start_recorded(namespace: &Namespace, name: &str, config: Config, path: &Path) -> io::Result<Engine> {
-        let device = open(namespace, name, &config)?;
-        let (device, shelf) = Recording::start(device, name, path)?;
-        Engine::run(device, config, Some(shelf))
-    }
-
-    fn run(device: impl Device + 'static, config: Config, shelf: Option<Shelf>) -> io::Result<Engine> {
-        let (jobs, inbox) = channel();
-        let (bell, ear) = UnixStream::pair()?;
-        ear.set_nonblocking(true)?;
-        let scripted = Scripted::new(inbox, mio::net::UnixStream::from_std(ear));
-        let reactor = Reactor::new(Driver::new(config, Box::new(device))?, scripted)?;
-        let stop = reactor.stopper();
-        let run = move || match reactor.run() {
-            Ok((_, driver)) => Ok(driver.counters()),
-            Err(error) => Err(error.to_string()),
-        };
-        let thread = Some(thread::Builder::new().name("engine".to_owned()).spawn(run)?);
-        Ok(Engine { jobs, bell: Mutex::new(bell), stop, thread, shelf })
-    }
-
-    /// Runs `act` on the engine's thread, between two rounds of its loop, and returns its result.
-    ///
-    /// # Panics
-    /// If the engine's thread has ended; it says why on standard error.
-    pub fn with<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&mut Scripted, &mut Context<'_>) -> T + Send + 'static,
-    ) -> T {
-        let (answer, result) = channel();
-        let job = move |scripted: &mut Scripted, cx: &mut Context<'_>| {
-            let _ = answer.send(act(scripted, cx));
-        };
-        let sent = self.jobs.send(Box::new(job));
-        let rung = self.bell.lock().expect("nothing panics while it rings").write_all(&[1]);
-        match (sent, rung, result.recv()) {
-            (Ok(()), Ok(()), Ok(answer)) => answer,
-            _ => panic!("the engine's thread has ended"),
-        }
+        Engine::host(namespace, name, config, Some(path), || Ok(Scripted::default()))
     }
 
     /// Accepts connections to `port`; each carries out `plan`.
@@ -129,16 +92,6 @@ impl Engine {
     /// Returns the state of a connection.
     pub fn connection(&self, id: ConnectionId) -> Connection {
         self.with(move |scripted, cx| scripted.connection(cx, id))
-    }
-
-    /// Returns the endpoint's counters over all connections.
-    pub fn counters(&self) -> Counters {
-        self.with(|_, cx| cx.endpoint.counters().clone())
-    }
-
-    /// Looks for broken invariants in all that the endpoint holds.
-    pub fn check(&self) -> Result<(), String> {
-        self.with(|_, cx| cx.endpoint.check(cx.now))
     }
 
     /// Waits until `n` connections have been opened or accepted and answers the last of them.
@@ -178,6 +131,109 @@ impl Engine {
             Err(format!("after {limit:?} the engine's connection is {connection:#?}"))
         }
     }
+}
+
+impl<A: Application + 'static> Engine<A> {
+    /// Runs an engine on the TUN device `name` in `namespace`, recorded in the file `capture`, with the application that
+    /// `make` gives on the engine's thread, which is one of the namespace.
+    pub fn host(
+        namespace: &Namespace,
+        name: &str,
+        config: Config,
+        capture: Option<&Path>,
+        make: impl FnOnce() -> io::Result<A> + Send + 'static,
+    ) -> io::Result<Engine<A>> {
+        let device = open(namespace, name, &config)?;
+        let (device, shelf): (Box<dyn Device>, _) = match capture {
+            None => (Box::new(device), None),
+            Some(path) => {
+                let (device, shelf) = Recording::start(device, name, path)?;
+                (Box::new(device), Some(shelf))
+            }
+        };
+        let (jobs, inbox) = channel();
+        let (bell, ear) = UnixStream::pair()?;
+        ear.set_nonblocking(true)?;
+        let driver = Driver::new(config, device)?;
+        let (begun, began) = channel();
+        let run = move || {
+            let reactor = make().and_then(|application| {
+                Reactor::new(driver, Hosted { application, jobs: inbox, ear: mio::net::UnixStream::from_std(ear) })
+            });
+            let reactor = match reactor {
+                Ok(reactor) => reactor,
+                Err(error) => {
+                    let text = error.to_string();
+                    let _ = begun.send(Err(error));
+                    return Err(text);
+                }
+            };
+            let _ = begun.send(Ok(reactor.stopper()));
+            reactor.run().map(|(_, driver)| driver.counters()).map_err(|error| error.to_string())
+        };
+        let thread = namespace.run(|| thread::Builder::new().name("engine".to_owned()).spawn(run))?;
+        let stop = began.recv().map_err(|_| io::Error::other("the engine's thread has panicked"))??;
+        Ok(Engine { jobs, bell: Mutex::new(bell), stop, thread: Some(thread), shelf })
+    }
+
+    /// Runs `act` on the engine's thread, between two rounds of its loop, and returns its result.
+    ///
+    /// # Panics
+    /// If the engine's thread has ended; it says why on standard error.
+    pub fn with<T: Send + 'static>(&self, act: impl FnOnce(&mut A, &mut Context<'_>) -> T + Send + 'static) -> T {
+        let (answer, result) = channel();
+        let job = move |application: &mut A, cx: &mut Context<'_>| {
+            let _ = answer.send(act(application, cx));
+        };
+        let sent = self.jobs.send(Box::new(job));
+        let rung = self.bell.lock().expect("nothing panics while it rings").write_all(&[1]);
+        match (sent, rung, result.recv()) {
+            (Ok(()), Ok(()), Ok(answer)) => answer,
+            _ => panic!("the engine's thread has ended"),
+        }
+    }
+
+    /// Returns the endpoint's counters over all connections.
+    pub fn counters(&self) -> Counters {
+        self.with(|_, cx| cx.endpoint.counters().clone())
+    }
+
+    /// Gives up the last address of the endpoint (RFC 8684 §3.4.2).
+    pub fn give_address_up(&self) {
+        self.with(|_, cx| {
+            let last = cx.endpoint.addresses().last().map(|address| address.ip);
+            last.is_some_and(|last| cx.endpoint.remove_address(cx.now, last))
+        });
+    }
+
+    /// Gives up all addresses of the endpoint at once, and takes them back after a pause.
+    pub fn flush_addresses(&self, pause: Duration) {
+        let gone = self.with(|_, cx| {
+            let all: Vec<LocalAddress> = cx.endpoint.addresses().collect();
+            for address in &all {
+                cx.endpoint.remove_address(cx.now, address.ip);
+            }
+            all
+        });
+        thread::sleep(pause);
+        self.with(move |_, cx| {
+            for address in gone {
+                cx.endpoint.add_address(cx.now, address);
+            }
+        });
+    }
+
+    /// Looks for broken invariants in all that the endpoint holds.
+    pub fn check(&self) -> Result<(), String> {
+        // The endpoint is sound once its queues are drained. In the midst of a round, packets may have been read that are
+        // not answered yet; of a few rounds one finds it at rest.
+        let mut result = Ok(());
+        wait(DRAINED, || {
+            result = self.with(|_, cx| cx.endpoint.check(cx.now));
+            result.is_ok()
+        });
+        result
+    }
 
     /// Stops it, completes its capture and answers what passed the device.
     ///
@@ -186,7 +242,9 @@ impl Engine {
     pub fn stop(mut self) -> Result<DriverCounters, String> {
         self.halt()
     }
+}
 
+impl<A> Engine<A> {
     fn halt(&mut self) -> Result<DriverCounters, String> {
         self.stop.stop();
         let Some(thread) = self.thread.take() else { return Err("it has been stopped before".to_owned()) };
@@ -198,7 +256,7 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl<A> Drop for Engine<A> {
     fn drop(&mut self) {
         if self.thread.is_some()
             && let Err(error) = self.halt()
@@ -236,5 +294,7 @@ fn open(namespace: &Namespace, name: &str, config: &Config) -> io::Result<Tun> {
     Ok(device)
 }
 
+/// Time within which a sound endpoint is seen at rest.
+const DRAINED: Duration = Duration::from_secs(1);
 /// MTU of the engine's device; the engine's own segments follow its settings.
 const LONGEST: &str = "65535";

@@ -31,4 +31,6 @@ pub enum What {
     Command(Stack, &'static str, &'static [&'static str]),
     /// Removal of the last address of each engine (RFC 8684 §3.4.2).
     AddressGivenUp,
+    /// Removal of all addresses of each engine at once, for this time.
+    AddressesFlushed(Duration),
 }

@@ -1,19 +1,20 @@
 //! A client and a server, each the engine or the kernel, with emulated paths between them, and one connection.
 
+use crate::proxy::{self, ProxyEngine};
 use crate::{
-    Close, Connection, Conversation, Engine, Family, Incident, Kernel, KernelCounters, Listener, Plan, Stream,
-    Transfer, What, When, machine, wait,
+    Close, Connection, Conversation, Engine, Family, Incident, Kernel, KernelCounters, Listener, Plan, Scripted,
+    Stream, Transfer, What, When, machine, wait,
 };
 use anabranch_engine::{Config, ConnectionId};
 use anabranch_host::emulator::{LinkReport, Options as EmulatorOptions};
 use anabranch_host::testbed::{Testbed, TestbedOptions};
-use anabranch_host::{EmulatorReport, Namespace};
+use anabranch_host::{Application, EmulatorReport, Namespace};
 use anabranch_net::LinkStats;
 use anabranch_paths::{Affected, NetworkSpec};
 use anabranch_units::Seed;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,6 +45,8 @@ pub struct Party {
     pub sysctls: Vec<(&'static str, &'static str)>,
     /// A kernel's SO_RCVBUF.
     pub receive_buffer: Option<usize>,
+    /// A proxy runs on its engine, and a kernel's socket behind that carries out the plan over plain TCP.
+    pub proxied: bool,
     /// An engine's device is recorded here.
     pub capture: Option<PathBuf>,
 }
@@ -106,6 +109,7 @@ impl Party {
             adjust: Arc::new(|_| ()),
             sysctls: Vec::new(),
             receive_buffer: None,
+            proxied: false,
             capture: None,
         }
     }
@@ -118,15 +122,17 @@ impl Party {
         self.sysctls.iter().try_for_each(|(key, value)| host.sysctl(key, value))
     }
 
-    fn engine(&self, namespace: &Namespace, addresses: &[IpAddr]) -> Result<Engine, String> {
+    fn engine<A: Application + 'static>(
+        &self,
+        namespace: &Namespace,
+        addresses: &[IpAddr],
+        make: impl FnOnce() -> io::Result<A> + Send + 'static,
+    ) -> Result<Engine<A>, String> {
         let mut config = crate::config(addresses);
         config.multipath = self.multipath;
         config.checksum = self.checksum;
         (self.adjust)(&mut config);
-        let engine = match &self.capture {
-            Some(path) => Engine::start_recorded(namespace, DEVICE, config, path),
-            None => Engine::start(namespace, DEVICE, config),
-        };
+        let engine = Engine::host(namespace, DEVICE, config, self.capture.as_deref(), make);
         engine.map_err(|error| format!("starting the engine: {error}"))
     }
 
@@ -179,40 +185,19 @@ impl Meeting {
             Stack::Engine => layout.server_engine().map(|it| of(it.both())).next(),
         };
         let to = SocketAddr::new(server_address.ok_or("the server has no address")?, PORT);
-        let server = match self.server.stack {
-            Stack::Engine => {
-                let addresses: Vec<IpAddr> = layout.server_engine().map(|it| of(it.both())).collect();
-                let engine = self.server.engine(&testbed.server, &addresses)?;
-                engine.listen(PORT, self.opening(&self.server));
-                Listening::Engine(engine)
-            }
-            Stack::Kernel => {
-                let kernel = self.server.kernel(&testbed.server);
-                Listening::Kernel(kernel.listen(to).map_err(|error| format!("listening: {error}"))?)
-            }
-        };
-        let client = match self.client.stack {
-            Stack::Engine => {
-                let addresses: Vec<IpAddr> = layout.paths.iter().map(|path| of(path.client_engine().both())).collect();
-                let engine = self.client.engine(&testbed.client, &addresses)?;
-                let id = engine.connect(addresses[layout.primary], to, self.opening(&self.client));
-                Running::Engine(engine, id)
-            }
-            Stack::Kernel => {
-                let from = of(layout.primary().client().both());
-                let socket = self.client.kernel(&testbed.client).connect(Some(from), to);
-                let socket = socket.map_err(|error| format!("the kernel's connect: {error}"))?;
-                Running::Kernel { socket: Some(socket), conversation: None, _listener: None }
-            }
-        };
+        let engine_addresses: Vec<IpAddr> = layout.server_engine().map(|it| of(it.both())).collect();
+        let server = self.listen(testbed, &engine_addresses, to)?;
+        let client_addresses: Vec<IpAddr> = layout.paths.iter().map(|path| of(path.client_engine().both())).collect();
+        let kernel_address = of(layout.primary().client().both());
+        let client = self.connect(testbed, (&client_addresses, layout.primary), kernel_address, to)?;
         let server = match server {
             Listening::Engine(engine) => {
                 let id = engine.nth_connection(1, self.limit)?;
                 Running::Engine(engine, id)
             }
-            Listening::Kernel(listener) => {
+            Listening::Kernel(listener, proxy) => {
                 let socket = listener.accept(self.limit).map_err(|error| format!("the kernel's accept: {error}"))?;
-                Running::Kernel { socket: Some(socket), conversation: None, _listener: Some(listener) }
+                Running::Kernel { socket: Some(socket), conversation: None, proxy, _listener: Some(listener) }
             }
         };
         let mut ends = [(client, &self.client.plan), (server, &self.server.plan)];
@@ -224,12 +209,66 @@ impl Meeting {
         // Engines stay until both ends are done: the last ACK of one is what the other waits for.
         let [client, server] = ends.each_mut().map(|(running, plan)| running.finish(plan, end));
         for (running, _) in ends {
-            if let Running::Engine(engine, _) = running {
-                engine.check()?;
-                engine.stop()?;
+            match running {
+                Running::Engine(engine, _) => {
+                    engine.check()?;
+                    engine.stop()?;
+                }
+                Running::Kernel { proxy: Some(proxy), .. } => {
+                    proxy.check()?;
+                    proxy.stop()?;
+                }
+                Running::Kernel { proxy: None, .. } => {}
             }
         }
         Ok((client, server))
+    }
+
+    fn listen(&self, testbed: &Testbed, engine: &[IpAddr], to: SocketAddr) -> Result<Listening, String> {
+        let (party, namespace) = (&self.server, &testbed.server);
+        let listens = |kernel: Kernel, address| kernel.listen(address).map_err(|error| format!("listening: {error}"));
+        match party.stack {
+            Stack::Engine if party.proxied => {
+                let service = listens(Kernel { multipath: false, ..party.kernel(namespace) }, BEHIND_A_PROXY)?;
+                let address = service.address().map_err(|error| error.to_string())?;
+                let proxy = party.engine(namespace, engine, move || proxy::to_service(PORT, address))?;
+                Ok(Listening::Kernel(service, Some(proxy)))
+            }
+            Stack::Engine => {
+                let engine = party.engine(namespace, engine, || Ok(Scripted::default()))?;
+                engine.listen(PORT, self.opening(party));
+                Ok(Listening::Engine(engine))
+            }
+            Stack::Kernel => Ok(Listening::Kernel(listens(party.kernel(namespace), to)?, None)),
+        }
+    }
+
+    /// Connects from `addresses`, those of an engine and which of them comes first, or from a kernel's.
+    fn connect(
+        &self,
+        testbed: &Testbed,
+        (addresses, primary): (&[IpAddr], usize),
+        kernel: IpAddr,
+        to: SocketAddr,
+    ) -> Result<Running, String> {
+        let (party, namespace) = (&self.client, &testbed.client);
+        let failed = |error: io::Error| format!("the kernel's connect: {error}");
+        let (socket, proxy) = match party.stack {
+            Stack::Engine if party.proxied => {
+                let mut via = addresses.to_vec();
+                via.swap(0, primary);
+                let proxy = party.engine(namespace, addresses, move || proxy::for_clients(via))?;
+                let kernel = Kernel { multipath: false, ..party.kernel(namespace) };
+                (proxy::connect_through(&proxy, &kernel, to, self.limit).map_err(failed)?, Some(proxy))
+            }
+            Stack::Engine => {
+                let engine = party.engine(namespace, addresses, || Ok(Scripted::default()))?;
+                let id = engine.connect(addresses[primary], to, self.opening(party));
+                return Ok(Running::Engine(engine, id));
+            }
+            Stack::Kernel => (party.kernel(namespace).connect(Some(kernel), to).map_err(failed)?, None),
+        };
+        Ok(Running::Kernel { socket: Some(socket), conversation: None, proxy, _listener: None })
     }
 }
 
@@ -267,14 +306,14 @@ impl Meeting {
                 })
             }
             What::AddressGivenUp => {
-                for running in ends {
-                    if let Running::Engine(engine, _) = running {
-                        engine.with(|_, cx| {
-                            let last = cx.endpoint.addresses().last().map(|address| address.ip);
-                            last.is_some_and(|last| cx.endpoint.remove_address(cx.now, last))
-                        });
-                    }
-                }
+                ends.iter().for_each(|running| running.on_engine(Engine::give_address_up, Engine::give_address_up));
+                Ok(())
+            }
+            What::AddressesFlushed(pause) => {
+                let pause = *pause;
+                ends.iter().for_each(|running| {
+                    running.on_engine(|engine| engine.flush_addresses(pause), |proxy| proxy.flush_addresses(pause));
+                });
                 Ok(())
             }
         }
@@ -293,16 +332,17 @@ type Met = (Transfer, Option<Connection>);
 
 enum Listening {
     Engine(Engine),
-    Kernel(Listener),
+    Kernel(Listener, Option<ProxyEngine>),
 }
 
 enum Running {
     Engine(Engine, ConnectionId),
-    /// The socket, until the conversation has begun, until it is over; and the listening socket, without which the
-    /// kernel refuses further subflows.
+    /// The socket, until the conversation has begun, until it is over; the proxy that it talks to; and the listening
+    /// socket, without which the kernel refuses further subflows.
     Kernel {
         socket: Option<Stream>,
         conversation: Option<Conversation>,
+        proxy: Option<ProxyEngine>,
         _listener: Option<Listener>,
     },
 }
@@ -325,6 +365,15 @@ impl Running {
             Running::Kernel { socket, conversation, .. } => {
                 *conversation = socket.take().map(|socket| socket.start(plan, limit));
             }
+        }
+    }
+
+    /// Does something to the engine, whichever application is on it.
+    fn on_engine(&self, engine: impl FnOnce(&Engine), proxy: impl FnOnce(&ProxyEngine)) {
+        match self {
+            Running::Engine(it, _) => engine(it),
+            Running::Kernel { proxy: Some(it), .. } => proxy(it),
+            Running::Kernel { proxy: None, .. } => {}
         }
     }
 
@@ -381,6 +430,8 @@ pub fn describe(links: &EmulatorReport) -> String {
 }
 
 const PORT: u16 = 8080;
+/// Any free port of the service's own host.
+const BEHIND_A_PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const DEVICE: &str = "anabranch0";
 /// Bytes that an engine sends before all subflows are there.
 const OPENING: u64 = 1000;

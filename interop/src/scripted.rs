@@ -1,23 +1,15 @@
-//! The application on the engine's side: each connection follows its plan; whatever else a test wants comes as a job.
+//! The application on the engine's side: each connection follows its plan.
 
 use crate::engine::Connection;
 use crate::{Close, Plan, Role, Transfer};
 use anabranch_engine::{ConnectionId, Event};
-use anabranch_host::{Application, Context, FIRST_TOKEN, Ready};
-use mio::{Interest, Token};
+use anabranch_host::{Application, Context};
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::mpsc::Receiver;
-
-/// Something to be done on the engine's thread.
-pub(crate) type Job = Box<dyn FnOnce(&mut Scripted, &mut Context<'_>) + Send>;
 
 /// The application.
+#[derive(Default)]
 pub struct Scripted {
-    jobs: Receiver<Job>,
-    /// Rings when there are jobs.
-    ear: mio::net::UnixStream,
     listening: BTreeMap<u16, Plan>,
     dialogues: BTreeMap<ConnectionId, Dialogue>,
     /// In the order in which they began.
@@ -35,10 +27,6 @@ struct Dialogue {
 }
 
 impl Scripted {
-    pub(crate) fn new(jobs: Receiver<Job>, ear: mio::net::UnixStream) -> Self {
-        Scripted { jobs, ear, listening: BTreeMap::new(), dialogues: BTreeMap::new(), order: Vec::new() }
-    }
-
     pub(crate) fn listen(&mut self, cx: &mut Context<'_>, port: u16, plan: Plan) {
         cx.endpoint.listen(port);
         self.listening.insert(port, plan);
@@ -101,10 +89,6 @@ impl Scripted {
 }
 
 impl Application for Scripted {
-    fn on_start(&mut self, cx: &mut Context<'_>) {
-        cx.registry.register(&mut self.ear, EAR, Interest::READABLE).expect("a socket can be waited for");
-    }
-
     fn on_event(&mut self, cx: &mut Context<'_>, id: ConnectionId, event: Event) {
         if let Event::Accepted { .. } = event {
             let subflows = cx.endpoint.subflow_stats(id);
@@ -115,14 +99,6 @@ impl Application for Scripted {
         if let Some(dialogue) = self.dialogues.get_mut(&id) {
             dialogue.on_event(event);
             dialogue.step(cx, id);
-        }
-    }
-
-    fn on_ready(&mut self, cx: &mut Context<'_>, _token: Token, _ready: Ready) {
-        let mut rings = [0; 64];
-        while self.ear.read(&mut rings).is_ok_and(|count| count > 0) {}
-        while let Ok(job) = self.jobs.try_recv() {
-            job(self, cx);
         }
     }
 }
@@ -189,5 +165,3 @@ impl Dialogue {
         }
     }
 }
-
-const EAR: Token = Token(FIRST_TOKEN);

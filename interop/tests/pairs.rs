@@ -1,5 +1,6 @@
 //! Pairs of settings and faults drawn by lot, one connection each: an engine and a kernel in both roles, every byte
-//! compared with its pattern at both ends.
+//! compared with its pattern at both ends. The engine's end is its application or a proxy on it, behind which a kernel's
+//! socket talks plain TCP.
 //!
 //! Two kernels under the same pair are the control: a pair that they do not survive either says nothing of the engine,
 //! and is reported as such. They are only asked when the engine has failed.
@@ -116,16 +117,12 @@ const SETTINGS: &[Setting] = &[
     }),
     ("endpoints-flushed", |it| it.later(When::Received(BEGUN), What::Command(Stack::Kernel, "ip", FLUSH))),
     ("engine-gives-an-address-up", |it| it.later(When::Received(BEGUN), What::AddressGivenUp)),
+    ("engine-flushes-its-addresses", |it| it.later(When::Received(BEGUN), What::AddressesFlushed(PAUSE))),
     ("first-path-down-for-a-while", |it| it.down(0)),
     ("second-path-down-for-a-while", |it| it.down(1)),
     ("first-path-silent-for-a-while", |it| it.silent(0)),
-    ("both-paths-silent-for-a-while", |it| {
-        it.silent(0);
-        it.meeting
-            .incidents
-            .insert(1, Incident { when: When::Received(BEGUN), what: What::Path(1, Change::Blackhole) });
-        it.later(When::Received(0), What::Path(1, Change::Restore));
-    }),
+    ("both-paths-down-for-a-while", |it| it.both(Change::Down, Change::Up)),
+    ("both-paths-silent-for-a-while", |it| it.both(Change::Blackhole, Change::Restore)),
     // --- the conversation
     ("client-waits-for-the-end", |it| it.meeting.client.plan.close = Close::AfterPeer),
     ("server-waits-for-the-end", |it| it.meeting.server.plan.close = Close::AfterPeer),
@@ -152,9 +149,10 @@ fn stripped_later(options: StrippedOptions) -> Middlebox {
 }
 
 impl Draft {
-    fn new(seed: Seed, client: Stack, server: Stack) -> Draft {
+    /// A connection between two stacks; the engine among them is a proxy's if it is `proxied`.
+    fn new(seed: Seed, client: Stack, server: Stack, proxied: bool) -> Draft {
         let paths = links::draw(seed, &BOUNDS);
-        let party = |stack| Party::new(stack, Plan::send(SIZE));
+        let party = |stack| Party { proxied: proxied && stack == Stack::Engine, ..Party::new(stack, Plan::send(SIZE)) };
         let meeting = Meeting {
             network: links::network(&paths),
             seed,
@@ -204,6 +202,14 @@ impl Draft {
         self.later(When::Later(PAUSE), What::Path(path, Change::Restore));
     }
 
+    /// Something happens to both paths at once, and ends at once after a while.
+    fn both(&mut self, begin: Change, end: Change) {
+        self.later(When::Received(BEGUN), What::Path(0, begin.clone()));
+        self.later(When::Received(0), What::Path(1, begin));
+        self.later(When::Later(PAUSE), What::Path(0, end.clone()));
+        self.later(When::Received(0), What::Path(1, end));
+    }
+
     fn boxes(&mut self, paths: std::ops::Range<usize>, kind: Middlebox) {
         for path in &mut self.meeting.network.paths[paths] {
             path.middleboxes.push(MiddleboxSpec { kind: kind.clone(), end: End::Server });
@@ -237,7 +243,7 @@ impl Draft {
     }
 }
 
-/// Pair `number` of a seed: two different settings, and who is the client.
+/// Pair `number` of a seed: two different settings, who is the client, and if a proxy stands between.
 fn case(seed: Seed, number: u64) -> Case {
     let seed = seed.child(&format!("pair {number}"));
     let mut chance = seed.stream("pair");
@@ -248,15 +254,17 @@ fn case(seed: Seed, number: u64) -> Case {
         true => (Stack::Engine, Stack::Kernel),
         false => (Stack::Kernel, Stack::Engine),
     };
+    let proxied = chance.chance(0.5);
     let role = if client == Stack::Engine { "client" } else { "server" };
-    let name = format!("{number}_{}+{}_engine_{role}", pair[0].0, pair[1].0);
+    let stack = if proxied { "proxy" } else { "engine" };
+    let name = format!("{number}_{}+{}_{stack}_{role}", pair[0].0, pair[1].0);
     Case::new(name.clone(), move || {
         let folder = std::env::var_os("ANABRANCH_PAIRS_CAPTURES").map(PathBuf::from);
         let capture = folder.map(|folder| folder.join(format!("{name}.pcapng")));
-        let played = Draft::new(seed, client, server).play(pair, capture.as_deref());
+        let played = Draft::new(seed, client, server, proxied).play(pair, capture.as_deref());
         let Err(error) = played else { return Ok(()) };
-        match Draft::new(seed, Stack::Kernel, Stack::Kernel).play(pair, None) {
-            Ok(()) => Err(format!("two kernels pass, the engine does not: {error}")),
+        match Draft::new(seed, Stack::Kernel, Stack::Kernel, false).play(pair, None) {
+            Ok(()) => Err(format!("two kernels pass, the {stack} does not: {error}")),
             Err(control) => {
                 let line = control.lines().next().unwrap_or_default().to_owned();
                 eprintln!("{name}: passed over, since two kernels fail as well: {line}");

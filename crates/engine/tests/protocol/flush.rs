@@ -1,4 +1,4 @@
-//! All addresses of a client removed at once in mid-transfer, as `ip mptcp endpoint flush` does, at every moment of the
+//! All addresses of a host removed at once in mid-transfer, as `ip mptcp endpoint flush` does, at every moment of the
 //! transfer; one of them comes back. The data arrives whole, whatever became of the subflows (RFC 8684 §3.4.2, §3.6).
 
 use crate::common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
@@ -13,20 +13,27 @@ use std::rc::Rc;
 enum Fate {
     /// All arrive.
     Arrive,
-    /// The resets and FINs of the client are lost, and nothing answers the server.
+    /// The resets and FINs of the host are lost, and nothing answers its peer.
     Vanish,
 }
 
 /// One moment and manner of it.
 #[derive(Clone, Copy, Debug)]
 struct Flush {
+    /// Its addresses go: the client's or the server's.
+    host: usize,
     at: Duration,
     /// The first address goes as well.
     first: bool,
     fate: Fate,
     max_subflows: usize,
-    /// Until the second address is back.
+    /// Until one address is back.
     back: Duration,
+}
+
+/// Address of a host.
+fn ip(host: usize, number: u8) -> IpAddr {
+    if host == CLIENT { client_ip(number) } else { server_ip(number) }
 }
 
 fn play(flush: Flush) {
@@ -40,22 +47,25 @@ fn play(flush: Flush) {
         pair.write(host, PATTERN);
     }
     pair.run(flush.at);
-    let gone: Vec<IpAddr> = (u8::from(!flush.first)..3).map(client_ip).collect();
+    let (host, count) = (flush.host, if flush.host == CLIENT { 3 } else { 2 });
+    let gone: Vec<IpAddr> = (u8::from(!flush.first)..count).map(|number| ip(host, number)).collect();
+    // A client joins from any address. A server that comes back where nobody knows it is not found.
+    let returning = ip(host, u8::from(host == CLIENT || !flush.first));
     let revived = Rc::new(Cell::new(false));
     if flush.fate == Fate::Vanish {
         let (gone, revived) = (gone.clone(), Rc::clone(&revived));
         pair.rule = Box::new(move |_, segment| {
             let lost = gone.iter().any(|ip| [segment.flow.src, segment.flow.dst].contains(ip));
-            let back = revived.get() && [segment.flow.src, segment.flow.dst].contains(&client_ip(1));
+            let back = revived.get() && [segment.flow.src, segment.flow.dst].contains(&returning);
             !lost || back
         });
     }
     for ip in &gone {
-        pair.hosts[CLIENT].remove_address(pair.now, *ip);
+        pair.hosts[host].remove_address(pair.now, *ip);
     }
     pair.run(flush.back);
     revived.set(true);
-    pair.hosts[CLIENT].add_address(pair.now, LocalAddress { ip: client_ip(1), backup: false });
+    pair.hosts[host].add_address(pair.now, LocalAddress { ip: returning, backup: false });
     let until = pair.now + LIMIT;
     let all = PATTERN.len();
     while pair.now < until && pair.read.iter().any(|read| read.len() < all) {
@@ -78,12 +88,13 @@ fn play(flush: Flush) {
     }
 }
 
-fn at_every_moment(fate: Fate, max_subflows: usize) {
+fn at_every_moment(host: usize, fate: Fate, max_subflows: usize) {
     for first in [false, true] {
         for back in [0, 30, 3000].map(Duration::from_millis) {
-            for step in 0..MOMENTS {
+            // A server has fewer addresses, and fewer ways to come back.
+            for step in (0..MOMENTS).step_by(if host == CLIENT { 1 } else { 3 }) {
                 let at = FROM.since(Instant::ZERO) + STEP * step;
-                play(Flush { at, first, fate, max_subflows, back });
+                play(Flush { host, at, first, fate, max_subflows, back });
             }
         }
     }
@@ -91,18 +102,28 @@ fn at_every_moment(fate: Fate, max_subflows: usize) {
 
 #[test]
 fn everything_of_removed_addresses_arrives() {
-    at_every_moment(Fate::Arrive, 8);
+    at_every_moment(CLIENT, Fate::Arrive, 8);
 }
 
 /// The places of the lost subflows are taken until the server knows of their end.
 #[test]
 fn everything_of_removed_addresses_is_lost() {
-    at_every_moment(Fate::Vanish, 8);
+    at_every_moment(CLIENT, Fate::Vanish, 8);
 }
 
 #[test]
 fn removed_subflows_took_all_places() {
-    at_every_moment(Fate::Vanish, 3);
+    at_every_moment(CLIENT, Fate::Vanish, 3);
+}
+
+#[test]
+fn everything_of_removed_addresses_of_the_server_arrives() {
+    at_every_moment(SERVER, Fate::Arrive, 8);
+}
+
+#[test]
+fn everything_of_removed_addresses_of_the_server_is_lost() {
+    at_every_moment(SERVER, Fate::Vanish, 8);
 }
 
 /// After the handshake of the first subflow.
