@@ -400,3 +400,44 @@ fn a_join_refused_after_the_transfer_is_late() {
     assert_eq!(kind, FaultKind::JoinRefused);
     assert!(early.contains("ip mptcp limits"), "{early}");
 }
+
+/// A reader that takes a full segment and a rest only every 60 ms, and whose kernel acknowledges the full segment when
+/// there is room again; the capture was made at the end that is named. `window` is the room that it leaves meanwhile.
+fn slow_reader(window: u16, sender: usize) -> Pen {
+    let mut pen = Pen::mptcp(1);
+    pen.stamps = false;
+    // Time from the capture to the server and back to the sender [µs].
+    let there = [1_000, 0][usize::from(sender == SERVER)];
+    pen.open([0, there, 1_100]);
+    pen.windows[SERVER] = window;
+    pen.ack(5_000, SERVER, true);
+    for write in 0..20 {
+        let at = 10_000 + 70_000 * write;
+        pen.pushes = false;
+        pen.data(at, CLIENT, 1400);
+        pen.ack(at + 60_000, SERVER, true);
+        pen.pushes = true;
+        // The rest arrives right after the acknowledgment where the sender was captured, else a round trip later.
+        let rest = at + 60_000 + if there > 0 { 50 } else { 1_050 };
+        pen.data(rest, CLIENT, 100);
+        pen.ack(rest + there + 10, SERVER, true);
+    }
+    pen
+}
+
+/// An acknowledgment that comes when a window opens again is late for want of room.
+#[test]
+fn a_closed_window_is_no_delayed_acknowledgment() {
+    let answer = |window, sender| {
+        let capture = common::pcap(&slow_reader(window, sender).records, 65_535);
+        let answer = inquiry("slow reader", &capture).answer(None);
+        let late = answer.connection.unwrap().faults.iter().any(|it| it.kind == FaultKind::DelayedAck);
+        (late, answer.sentence)
+    };
+    for sender in [CLIENT, SERVER] {
+        let (late, sentence) = answer(1400, sender);
+        assert!(!late && !sentence.contains("TCP_NODELAY"), "{sender}: {sentence}");
+        let (late, sentence) = answer(60_000, sender);
+        assert!(late, "with room it is one, captured at {sender}: {sentence}");
+    }
+}

@@ -26,6 +26,10 @@ pub struct Pen {
     /// Bytes that each side has acknowledged of the other, at both levels.
     acked: [[u64; 2]; 2],
     pub stamps: bool,
+    /// Window that each side offers in its next packet \[B\].
+    pub windows: [u16; 2],
+    /// The sender has nothing more queued behind each segment.
+    pub pushes: bool,
     id: u32,
 }
 
@@ -35,7 +39,19 @@ impl Pen {
         let hosts = [IpAddr::from([192, 0, 2, 10]), IpAddr::from([198, 51, 100, 20])];
         let (idsns, records) = (KEYS.map(Key::idsn), Vec::new());
         let (seq, data, acked) = ([1; 2], [1; 2], [[1; 2]; 2]);
-        Pen { records, hosts, version: None, idsns, seq, data, acked, stamps: true, id: 0 }
+        Pen {
+            records,
+            hosts,
+            version: None,
+            idsns,
+            seq,
+            data,
+            acked,
+            stamps: true,
+            windows: [60_000; 2],
+            pushes: true,
+            id: 0,
+        }
     }
 
     /// MPTCP of this version.
@@ -58,7 +74,7 @@ impl Pen {
         let flow = FlowKey::new(ends[from], ends[1 - from]);
         let [own, peer] = [from, 1 - from].map(|side| SubflowSeq::new(0x4000_0000 * (side as u32 + 1)));
         let mut segment = Segment::new(flow, flags, own + seq, peer + self.acked[from][0]);
-        segment.window = 60_000;
+        segment.window = self.windows[from];
         segment
     }
 
@@ -120,7 +136,8 @@ impl Pen {
 
     /// Data with these numbers of the subflow and of the connection.
     pub fn repeat(&mut self, us: u64, from: usize, [seq, dsn]: [u64; 2], length: u16) {
-        let mut segment = self.segment(from, Flags::ACK.with(Flags::PSH), seq);
+        let flags = if self.pushes { Flags::ACK.with(Flags::PSH) } else { Flags::ACK };
+        let mut segment = self.segment(from, flags, seq);
         if self.version.is_some() {
             let whole = self.idsns[from] + dsn;
             let map = Map { dsn: DataSeq::Long(whole), subflow_seq: seq as u32, length, checksum: None };
