@@ -11,6 +11,7 @@
 
 mod answer;
 mod beside;
+mod buffer;
 mod choice;
 mod faults;
 mod link;

@@ -1,6 +1,7 @@
 //! The data of one direction of a connection: what was written when, what has arrived, and what carries the bytes that
 //! are missing.
 
+use super::buffer::{Bursts, LEAST_BUFFER};
 use super::picture::{FlowPicture, NEVER, Packet, UNKNOWN};
 use super::sender::Timeline;
 use anabranch_wire::Flags;
@@ -23,6 +24,8 @@ pub(crate) struct Fresh {
     pub end: i64,
     /// End of all that was sent so far.
     pub high: i64,
+    /// It has a push, and all before it was sent.
+    pub pushed: bool,
     /// The sender had nothing more to send after it.
     pub empties: bool,
     /// The next data waits for room in the send buffer.
@@ -98,10 +101,36 @@ impl<'a> Start<'a> {
     }
 }
 
-/// No send buffer is smaller \[B\].
-const LEAST_BUFFER: i64 = 2048;
 /// Maximum segment size of a host that names none (RFC 9293 §3.7.1).
 const LEAST_MSS: u16 = 536;
+
+/// A packet of the peer that arrives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct News {
+    pub at: u64,
+    pub data_ack: i64,
+    pub window: i64,
+    /// It brings data.
+    pub request: bool,
+}
+
+impl News {
+    /// Packets towards `side`, in the order of time.
+    fn of(flows: &[FlowPicture], side: usize) -> Vec<News> {
+        let mut news: Vec<News> = Vec::new();
+        for flow in flows {
+            let came = flow.packets[1 - side].iter().filter(|it| it.arrived != NEVER);
+            news.extend(came.map(|it| News {
+                at: it.arrived,
+                data_ack: it.data_ack,
+                window: it.window,
+                request: it.length > 0,
+            }));
+        }
+        news.sort_by_key(|it| it.at);
+        news
+    }
+}
 
 /// First sendings of all bytes of a direction, in the order of time.
 pub(crate) struct Stream {
@@ -139,8 +168,8 @@ impl Stream {
             }
             edge = edge.max(end);
             // Bytes that a scheduler left out are still to be sent.
-            let empties = it.is(Flags::PSH) && !sent.holds();
-            fresh.push(Fresh { at, flow, from, end, high: edge, empties, full: false, admitted });
+            let pushed = it.is(Flags::PSH) && !sent.holds();
+            fresh.push(Fresh { at, flow, from, end, high: edge, pushed, empties: pushed, full: false, admitted });
         }
         let mut by_position: Vec<u32> = (0..fresh.len() as u32).collect();
         by_position.sort_by_key(|index| fresh[*index as usize].from);
@@ -152,13 +181,7 @@ impl Stream {
 
     /// Tells where the sender ran out of data, and whether it then waited for its buffer or for its application.
     fn find_pieces(&mut self, flows: &[FlowPicture], side: usize, opened: u64, reaction: u64) {
-        // What comes from the peer, in the order of time: whether it acknowledges data, and whether it brings data.
-        let mut news: Vec<(u64, i64, i64, bool)> = Vec::new();
-        for flow in flows {
-            let came = flow.packets[1 - side].iter().filter(|it| it.arrived != NEVER);
-            news.extend(came.map(|it| (it.arrived, it.data_ack, it.window, it.length > 0)));
-        }
-        news.sort_by_key(|(at, ..)| *at);
+        let news = News::of(flows, side);
         let (mut acked, mut next) = (i64::MIN, 0);
         // End of the peer's window, and what it was before the news just now.
         let (mut window, mut window_before) = (i64::MIN, i64::MIN);
@@ -166,12 +189,14 @@ impl Stream {
         let mut written = opened;
         let seen = |flow: &FlowPicture| if side == 0 { flow.seen.own } else { flow.seen.other };
         let rtt = flows.iter().map(|flow| flow.rtt).filter(|rtt| *rtt > 0).min().unwrap_or(u64::MAX);
-        let prompt = reaction.min(if flows.iter().all(seen) { rtt / 2 } else { rtt });
+        let seen = flows.iter().all(seen);
+        let prompt = reaction.min(if seen { rtt / 2 } else { rtt });
+        let fills = Bursts { fresh: &self.fresh, news: &news, seen, rtt, reaction }.fill();
         for index in 0..self.fresh.len() {
             let at = self.fresh[index].at;
             let acked_before = acked;
-            while next < news.len() && news[next].0 <= at {
-                let (came, ack, room, request) = news[next];
+            while next < news.len() && news[next].at <= at {
+                let News { at: came, data_ack: ack, window: room, request } = news[next];
                 if ack != UNKNOWN {
                     if came + reaction < at {
                         window_before = window_before.max(ack.saturating_add(room));
@@ -198,6 +223,10 @@ impl Stream {
             {
                 // It was the window that held it back, and not the application, even if a push stood before.
                 self.fresh[index - 1].empties &= before.at + reaction >= at;
+                continue;
+            }
+            if index > 0 && fills[index - 1] && (!seen || at <= last_progress + reaction) {
+                (self.fresh[index - 1].empties, self.fresh[index - 1].full) = (true, true);
                 continue;
             }
             if !starved {
@@ -237,7 +266,7 @@ impl Stream {
         for index in 0..self.fresh.len() {
             let next = self.fresh.get(index + 1).map(|next| next.at);
             let is_burst = next.is_some_and(|next| next <= self.fresh[index].at + reaction);
-            if is_burst && !self.fresh[index + 1].admitted {
+            if is_burst && !self.fresh[index + 1].admitted && !fills[index] {
                 self.fresh[index].empties = false;
             }
         }
