@@ -20,6 +20,7 @@ mod mechanism;
 mod ordering;
 mod picture;
 mod sender;
+mod silence;
 mod stream;
 mod trace;
 mod twin;
@@ -232,7 +233,9 @@ impl CaptureInquiry {
                 let others = beside.iter().filter(|(at, _)| at == ends).map(|(_, it)| it.packets[side].as_slice());
                 own.chain(others).collect()
             };
-            traffic.push(PathTraffic::of(&of(side), &of(1 - side), end));
+            let mut of_path = PathTraffic::of(&of(side), &of(1 - side), end);
+            of_path.down.extend(silence::silences(&painted.pictures, side, path));
+            traffic.push(of_path);
         }
         let verdict = verdict::judge(&painted.pictures, side, traffic.clone(), keeps)?;
         Some((verdict, traffic))
