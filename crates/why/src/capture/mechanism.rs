@@ -165,7 +165,9 @@ impl Held {
                 continue;
             }
             let apart = it.arrived - last.arrived;
-            let answered = next.peek().filter(|answer| answer.sent <= it.arrived).map(|answer| answer.sent);
+            // An answer that acknowledges it as well came after it.
+            let before = |answer: &&&Packet| answer.sent <= it.arrived && answer.ack < it.end();
+            let answered = next.peek().filter(before).map(|answer| answer.sent);
             let waited = answered.map(|at| it.arrived - at);
             let of_one = |waited: u64| waited + reaction >= flow.rtt && waited <= flow.rtt + flow.rtt / 2 + reaction;
             self.hasty += u64::from(apart < flow.rtt / 2);

@@ -29,6 +29,8 @@ pub(crate) struct Answer {
 pub(crate) struct Timeline {
     pub sendings: Vec<Sending>,
     pub answers: Vec<Answer>,
+    /// The sender's end was captured.
+    pub seen: bool,
     /// The next of each.
     pub next_sending: usize,
     pub next_answer: usize,
@@ -50,9 +52,9 @@ impl Timeline {
         };
         let mut timelines: Vec<Timeline> = Vec::new();
         for (number, flow) in flows.iter().enumerate() {
-            let mut timeline = Timeline::default();
             // Where the sender's end was not captured, times are too rough to tell what set off what.
             let seen = if side == 0 { flow.seen.own } else { flow.seen.other };
+            let mut timeline = Timeline { seen, ..Timeline::default() };
             for (index, it) in flow.packets[side].iter().enumerate().filter(|(_, it)| it.length > 0) {
                 let others = || all.iter().enumerate().filter(|(other, _)| *other != number);
                 timeline.sendings.push(Sending {

@@ -450,7 +450,7 @@ impl Watch<'_> {
             let wait = match () {
                 () if !subflow.established => Wait::Handshake,
                 () if subflow.backup && regular => Wait::SetAside,
-                () => wait(subflow, now),
+                () => wait(subflow, now, flow.rtt),
             };
             path.wait = path.wait.max(Some(wait));
         }
@@ -458,7 +458,7 @@ impl Watch<'_> {
 }
 
 /// Returns the obstacle to new data on a subflow, if data is there and its link idles.
-fn wait(subflow: &Subflow, now: u64) -> Wait {
+fn wait(subflow: &Subflow, now: u64, rtt: u64) -> Wait {
     let Subflow { sender, timeline, edge, .. } = subflow;
     if let Phase::Loss(_) = sender.phase {
         return Wait::Timeout;
@@ -471,8 +471,11 @@ fn wait(subflow: &Subflow, now: u64) -> Wait {
     }
     let Some(next) = timeline.upcoming() else { return is_full() };
     let idle = timeline.next_idle() < next.at;
+    // Every window has room for a segment where nothing is in flight; but times at a sender that was not captured are as
+    // rough as the half of a round trip.
+    let empty = flight == 0 && (next.by_other || !timeline.seen && next.at.saturating_sub(now) > rtt / 2);
     match () {
-        () if flight == 0 && next.by_other => Wait::Room,
+        () if empty => Wait::Room,
         () if next.by_own && !idle => full,
         () if idle && sender.recovers() => full,
         () if idle => is_full(),
