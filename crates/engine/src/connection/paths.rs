@@ -183,7 +183,6 @@ impl Connection {
             remotes.clear();
         }
         remotes.extend(self.paths.manager.remote.iter().filter(|(_, address)| *address != first));
-        let limit = shared.config.max_subflows.min(crate::limits::MAX_SUBFLOWS);
         // A path that the peer called hopeless is not tried while there is a better one (RFC 8684 §3.6 SHOULD NOT).
         let choosy = !self.subflows.iter().all(|subflow| subflow.tx.repeats_in_vain());
         let locals = shared.locals.iter().map(|(_, address)| address.ip);
@@ -195,7 +194,7 @@ impl Connection {
                     continue;
                 }
                 let is_missing = same_family && !self.subflows.iter().any(|s| there(&s.flow));
-                if self.subflows.len() >= limit || !is_missing {
+                if !self.subflows.has_room_for_own(shared.config.max_subflows) || !is_missing {
                     continue;
                 }
                 match shared.free_flow(local, *remote) {

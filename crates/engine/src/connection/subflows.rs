@@ -427,11 +427,21 @@ impl Subflows {
 
     /// Tells whether one more subflow may be established where at most `limit` may be.
     pub(super) fn has_room(&self, limit: usize) -> bool {
-        let there = self.iter().filter(|subflow| !subflow.is_half_open_join());
-        // A peer that withdraws all its addresses at once and joins from a new one is refused otherwise, and Linux does
-        // not ask again.
-        let staying = there.clone().filter(|subflow| subflow.liveness.removal_probe.is_none());
-        staying.count() < limit && there.count() < MAX_SUBFLOWS
+        let there = |it: &&Subflow| !it.is_half_open_join();
+        self.staying().filter(there).count() < limit && self.iter().filter(there).count() < MAX_SUBFLOWS
+    }
+
+    /// Tells whether we may ask for one more subflow where at most `limit` may be.
+    pub(super) fn has_room_for_own(&self, limit: usize) -> bool {
+        self.staying().count() < limit && self.len() < MAX_SUBFLOWS
+    }
+
+    /// Subflows without those that are about to go: with a withdrawn address, or closed alone. They leave their places
+    /// to others. A peer that withdraws all its addresses at once and joins from a new one would be refused otherwise,
+    /// and Linux does not ask again; one whose path is dead, and with it the other FIN, would wait for a minute.
+    fn staying(&self) -> impl Iterator<Item = &Subflow> {
+        let leaves = |it: &Subflow| it.liveness.removal_probe.is_some() || it.liveness.linger_until.is_some();
+        self.iter().filter(move |subflow| !leaves(subflow))
     }
 
     /// Returns true if the ports of `flow` are used by a single subflow to this peer, over all connections.

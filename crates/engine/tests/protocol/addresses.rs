@@ -3,7 +3,7 @@
 use crate::common::puppet::{KEY, Line, Puppet, handshake, reason};
 use crate::common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
 use anabranch_engine::{Config, Event, LocalAddress};
-use anabranch_units::{AddressId, Duration, Nonce, SubflowSeq, add_addr_hmac, join_hmac};
+use anabranch_units::{AddressId, Duration, Nonce, SubflowId, SubflowSeq, add_addr_hmac, join_hmac};
 use anabranch_wire::{
     AddAddr, Flags, JoinSyn, JoinSynAck, MpCapable, MpOption, RemoveAddr, ResetReason, Segment, Timestamps,
 };
@@ -160,6 +160,37 @@ fn withdrawn_subflows_leave_room_for_a_join() {
         let subflows = puppet.host.subflow_stats(puppet.id.unwrap());
         assert!(subflows.iter().any(|s| s.remote.ip() == client_ip(2) && s.established), "{subflows:#?}");
     }
+}
+
+/// A subflow that was closed alone takes no place either while the other FIN is awaited, for a minute at most: neither
+/// of a join of the peer nor of one of ours.
+#[test]
+fn subflows_closed_alone_leave_room_for_a_join() {
+    let mut config = server(1);
+    config.max_subflows = 2;
+    let (mut puppet, _) = Puppet::confirmed(config);
+    puppet.join(1);
+    puppet.host.close_subflow(puppet.now, puppet.id.unwrap(), SubflowId(1));
+    puppet.pump();
+    puppet.take();
+    let (line, third) = puppet.begin_join(2);
+    puppet.send(line.ack(1), |s| s.options.push_mptcp(MpOption::JoinAck(third)));
+    assert!(puppet.take().iter().all(|s| !s.flags.has(Flags::RST)), "the third ACK is taken as well");
+
+    let mut config = crate::common::config((0..2).map(client_ip));
+    config.max_subflows = 2;
+    let mut pair = Pair::with(config, server(1));
+    pair.open();
+    pair.write(CLIENT, &PATTERN[..1000]);
+    pair.run(Duration::from_secs(1));
+    // The second path is dead, so that no FIN comes from there.
+    pair.rule = Box::new(|_, segment| ![segment.flow.src, segment.flow.dst].contains(&client_ip(1)));
+    pair.hosts[CLIENT].close_subflow(pair.now, pair.id[CLIENT].unwrap(), SubflowId(1));
+    pair.delays.push(Duration::from_millis(5));
+    pair.hosts[CLIENT].add_address(pair.now, LocalAddress { ip: client_ip(2), backup: false });
+    pair.run(Duration::from_secs(2));
+    let subflows = pair.hosts[CLIENT].subflow_stats(pair.id[CLIENT].unwrap());
+    assert!(subflows.iter().any(|s| s.local.ip() == client_ip(2) && s.established), "{subflows:#?}");
 }
 
 fn server(addresses: u8) -> Config {
