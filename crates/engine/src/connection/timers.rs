@@ -104,10 +104,6 @@ fn confirmation_takes(profile: &Profile, rto: Duration) -> Duration {
 /// Data timeouts after which a subflow that acknowledges what never arrives is closed: the first may be a lost
 /// DATA_ACK, the others each follow a probe that was answered or lost.
 pub(super) const MAX_UNCONFIRMED: u32 = 3;
-/// Repetitions of a DATA_FIN before the peer is asked whether it is there: some are lost by chance.
-const FINS_BEFORE_ASKING: u32 = 2;
-/// Answers of a peer that has not heard of our DATA_FIN, after which the subflow's FIN takes its place.
-const MAX_UNHEARD_FINS: u32 = 2;
 /// Doublings of the wait between repetitions at the data level, which is never longer than a subflow's.
 const MAX_BACKOFF: u32 = 6;
 /// The shortest wait before a window probe.
@@ -464,27 +460,27 @@ impl Connection {
                     self.repeat_data_fin(now, slot, fin, shared);
                 }
             }
+            if self.timers.data_backoff == 1 {
+                // The answer to the first question takes a round trip.
+                self.timers.data = Some(now + self.subflows.longest_rto());
+                return;
+            }
         }
         self.arm_data_timer(now, shared);
     }
 
-    /// Repeats the DATA_FIN on a subflow. After earlier unanswered ones it also probes whether the peer is alive, since
-    /// an ACK whose options are lost on the way needs no answer. If the peer answers but the DATA_FIN repeatedly has no
-    /// effect, the subflow's FIN replaces it: without options it ends a stream of plain TCP, to which the peer falls
-    /// back (RFC 8684 §3.7). With all data DATA_ACKed the two may be combined (§3.3.3).
+    /// Repeats the DATA_FIN on a subflow, and asks the peer whether it is there, since an ACK whose options are lost on
+    /// the way needs no answer. If the peer answers but the DATA_FIN has no effect, it goes on the subflow's FIN, which
+    /// is repeated until it arrives; with all data DATA_ACKed the two may be combined (RFC 8684 §3.3.3). Without its
+    /// options it ends a stream of plain TCP, to which the peer falls back (§3.7).
     fn repeat_data_fin(&mut self, now: Instant, slot: Slot, fin: u64, shared: &mut Shared) {
-        let asked = self.timers.data_backoff > FINS_BEFORE_ASKING + 1;
-        let subflow = &mut self.subflows[slot];
-        subflow.liveness.unheard_fins += u32::from(asked && subflow.liveness.unanswered_probes == 0);
-        if subflow.liveness.unheard_fins >= MAX_UNHEARD_FINS {
+        let answered = self.timers.data_backoff > 1 && self.subflows[slot].liveness.unanswered_probes == 0;
+        if answered {
             return self.send_fin(now, slot, shared);
         }
         self.send_data_fin(now, slot, fin, Purpose::DataFin { retries: self.timers.data_backoff }, shared);
-        // One that has never said anything is asked at once: it may be plain TCP, to which a DATA_FIN is nothing.
-        if self.timers.data_backoff > FINS_BEFORE_ASKING || !self.life.is_confirmed() {
-            self.subflows[slot].liveness.unanswered_probes += 1;
-            self.send_window_probe(now, slot, shared);
-        }
+        self.subflows[slot].liveness.unanswered_probes += 1;
+        self.send_window_probe(now, slot, shared);
     }
 
     /// Subflows have acknowledged the oldest data, but no DATA_ACK has come: a middlebox acknowledged what it then

@@ -24,8 +24,6 @@ pub(crate) struct Liveness {
     pub(crate) unconfirmed: u32,
     /// Carries no new data until all before this offset is acknowledged at the data level; set by the last of them.
     pub(crate) suspect_until: Option<u64>,
-    /// Answers that came here in spite of a DATA_FIN, and did not acknowledge it.
-    pub(crate) unheard_fins: u32,
     /// ACKs of data in a row that had no DSS, and when the first of them came.
     pub(crate) bare_acks: u32,
     pub(crate) bare_since: Instant,
@@ -56,7 +54,6 @@ impl Liveness {
             removal_probe: None,
             unconfirmed: 0,
             suspect_until: None,
-            unheard_fins: 0,
             bare_acks: 0,
             bare_since: Instant::ZERO,
             behind_since: None,

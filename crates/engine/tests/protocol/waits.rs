@@ -242,7 +242,7 @@ const WAITS: &[(&str, Option<(Provoke, u64)>)] = &[
     ("the fourth ACK of a join", Some((fourth_ack, 3000))),
     ("the mapping of data that arrived", Some((mapping, 200))),
     ("the DATA_ACK of data that the subflow acknowledged", Some((data_ack, 6000))),
-    ("the DATA_ACK of a DATA_FIN, from a peer that answers", Some((|| data_fin(true), 12_400))),
+    ("the DATA_ACK of a DATA_FIN, from a peer that answers", Some((|| data_fin(true), 600))),
     ("the DATA_ACK of a DATA_FIN, from a silent peer", Some((|| data_fin(false), 281_201))),
     ("the acknowledgment of data", Some((data, 924_601))),
     ("a closed window", Some((window, 140_600))),
