@@ -387,7 +387,13 @@ impl Connection {
                     self.keys.learn(theirs, shared.chosen.idsn(theirs));
                 }
                 None if self.keys_may_come(now, slot, segment, shared) => return false,
-                _ => self.fall_back(now, FallbackReason::ThirdAck, shared),
+                _ => {
+                    // A client that goes on to repeat its keys, which a box drops, learns from a bare ACK that nobody
+                    // waits for them any more.
+                    let subflow = &mut self.subflows[slot];
+                    subflow.rx.ack.now |= subflow.handshake.is_some_and(|timer| timer.keys_until.is_some());
+                    self.fall_back(now, FallbackReason::ThirdAck, shared);
+                }
             }
         }
         self.establish(now, slot, segment, shared);

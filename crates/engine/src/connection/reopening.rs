@@ -23,9 +23,9 @@
 use super::race::Opening;
 use super::{Connection, Mode, Role};
 use crate::shared::{Route, Shared};
-use crate::subflow::State;
+use crate::subflow::{State, Subflow};
 use anabranch_policy::Event as PolicyEvent;
-use anabranch_units::{Duration, Instant};
+use anabranch_units::Instant;
 use anabranch_wire::{MpOption, ResetReason};
 
 /// A connection begins anew at most so often.
@@ -65,16 +65,18 @@ impl Connection {
     /// The server has refused a join.
     pub(super) fn on_join_refused(&mut self, now: Instant, shared: &mut Shared) {
         let Some(first) = self.subflows.initial().filter(|_| self.may_reopen()) else { return };
-        let is_down = shared.down.contains(&first.flow.src);
-        let silent: Duration = first.tx.rtt.rto() * TIMEOUTS;
-        self.paths.reopening.due = Some(if is_down { now } else { (first.liveness.heard + silent).max(now) });
+        self.paths.reopening.due = Some(given_up_at(first, shared).max(now));
         self.on_reopening_deadline(now, shared);
     }
 
-    /// The first path has had its time.
+    /// The first path has had its time, unless it has answered since: then it is not the path that loses the keys.
     pub(super) fn on_reopening_deadline(&mut self, now: Instant, shared: &mut Shared) {
-        if self.paths.reopening.due.take_if(|due| *due <= now).is_some() && self.may_reopen() {
-            self.reopen(now, shared);
+        if self.paths.reopening.due.take_if(|due| *due <= now).is_none() || !self.may_reopen() {
+            return;
+        }
+        match self.subflows.initial().map(|first| given_up_at(first, shared)).filter(|at| *at > now) {
+            Some(later) => self.paths.reopening.due = Some(later),
+            None => self.reopen(now, shared),
         }
     }
 
@@ -132,4 +134,10 @@ impl Connection {
         }
         self.start_race(now, opening, shared);
     }
+}
+
+/// Time at which nothing more is expected of the first path.
+fn given_up_at(first: &Subflow, shared: &Shared) -> Instant {
+    let silent = first.tx.rtt.rto() * TIMEOUTS;
+    if shared.down.contains(&first.flow.src) { Instant::ZERO } else { first.liveness.heard + silent }
 }

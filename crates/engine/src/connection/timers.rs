@@ -315,6 +315,10 @@ impl Connection {
         self.sender.congestion.on_rto(now, id, in_flight, first);
         self.sender.scheduler.observe(now, &PolicyEvent::Rto { on: id });
         self.suspect_black_hole(now, slot, shared);
+        if self.role == Role::Client && self.life.confirmation().is_some() {
+            // An answer to this shows that it is the keys that do not get through, or nothing would (A-LOST-KEYS).
+            self.send_window_probe(now, slot, shared);
+        }
         // With nothing else to carry the data, there is nothing to gain from declaring the subflow failed.
         if self.life.mode() == Mode::Multipath && self.sender.reinjection.on_rto(now, id) {
             self.subflows[slot].liveness.potentially_failed = true;

@@ -83,6 +83,33 @@ fn the_wait_for_the_keys_ends_after_three_timeouts() {
     // The round trip of the handshake is below a millisecond here, so a timeout is about 200 ms.
     assert!(accepted(&puppet, false) && asked >= 2, "asked {asked} times: {:?}", puppet.events);
     assert!(puppet.now.since(start) < Duration::from_millis(1500), "after {}", puppet.now.since(start));
+    // A client repeats the keys with its first data, which the box drops, until it sees an ACK without a DSS.
+    let bare = |s: &Segment| !s.flags.has(Flags::SYN) && !s.options.has_mptcp();
+    assert!(puppet.take().iter().any(bare), "it is told at once");
+}
+
+/// The other end of that box: the peer has a connection half open, and answers a question, but neither the third ACK
+/// nor the first data, nor its repetition. After three timeouts the data goes without the keys.
+#[test]
+fn keys_that_do_not_get_through_are_left_out_after_three_timeouts() {
+    let (mut puppet, line) = Puppet::connected(config([client_ip(0)]), MpCapable::OFFER);
+    puppet.write(&PATTERN[..100]);
+    let start = puppet.now;
+    puppet.take();
+    while puppet.now.since(start) < Duration::from_millis(650) {
+        puppet.wait(Duration::from_millis(10));
+        for segment in puppet.take() {
+            let asks = segment.payload.is_empty() && segment.seq == line.irs;
+            if asks {
+                puppet.send(line.ack(1), |_| {});
+            }
+            if !segment.payload.is_empty() && !has_keys(&segment) {
+                assert!(segment.options.has_dss() && puppet.now.since(start) >= Duration::from_millis(590));
+                return;
+            }
+        }
+    }
+    panic!("the keys are still there");
 }
 
 fn has_keys(segment: &Segment) -> bool {
