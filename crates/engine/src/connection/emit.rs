@@ -95,14 +95,17 @@ impl Connection {
             segment.options.push_mptcp(option);
         }
         self.add_fail(&mut segment);
-        let unheard = self.is_unheard();
+        let in_doubt = self.is_in_doubt();
         let subflow = &mut self.subflows[slot];
         let sacking = subflow.has_to_sack();
         subflow.rx.ack.unreported = false;
         // A short DATA_ACK leaves room for one more SACK block, where it is allowed.
-        if (multipath || unheard) && subflow.state != State::Confirming {
+        if (multipath || in_doubt) && subflow.state != State::Confirming {
             let ack = Dss { data_ack: Some(self.data_ack(sacking && !self.negotiated.long_dsn)), ..Dss::default() };
             segment.options.set_dss(Some(ack));
+        }
+        if in_doubt {
+            self.note_told(slot, &segment);
         }
         if sacking {
             let most = sack_room(&segment.options);

@@ -5,9 +5,10 @@
 //! answers or has our infinite mapping, the bytes that arrived are handed to the application as a TCP would, and the
 //! subflow is plain TCP from there on.
 
+use super::doubt::Doubt;
 use super::paths::PathManager;
 use super::slots::Slot;
-use super::{Connection, Life, Mode, Role};
+use super::{Connection, Life, Mode};
 use crate::mapping::Mapping;
 use crate::recovery::{FIN, Sent};
 use crate::shared::{Route, Shared};
@@ -23,8 +24,8 @@ pub(super) struct Fallback {
     pub(super) was_confirmed: bool,
     /// MP_FAIL for this, on every segment until the peer has answered.
     fail: Option<Dsn>,
-    /// DATA_ACKs go to a peer that may have our keys, although no option of its own ever got through.
-    unheard: bool,
+    /// The peer may be with MPTCP still.
+    pub(super) doubt: Option<Doubt>,
     infinite: Infinite,
 }
 
@@ -112,7 +113,7 @@ impl Connection {
             self.kill(now, slot, ResetReason::MptcpError, shared);
         }
         self.announce_infinite(reason);
-        self.announce_lost_options(reason);
+        self.begin_doubt(reason);
         self.receiver.forget_fin();
         self.place_plainly(now, shared);
         // What the subflow has acknowledged is acknowledged; perhaps nothing more will come to say so.
@@ -220,21 +221,6 @@ impl Connection {
         }
     }
 
-    /// A client whose first data was acknowledged without a DSS cannot know whether its keys got through. A server that
-    /// has them stays with MPTCP, and waits for DATA_ACKs once it has filled the window: they go on with our ACKs,
-    /// since a client that only receives has no data for the infinite mapping (A-LOST-OPTIONS). Plain TCP ignores them.
-    fn announce_lost_options(&mut self, reason: FallbackReason) {
-        let sent_keys = self.role == Role::Client && self.sender.outgoing.nxt > 0;
-        if let Some(fallback) = self.life.fallback_mut() {
-            fallback.unheard = reason == FallbackReason::FirstData && sent_keys;
-        }
-    }
-
-    /// Tells whether the peer, which may be with MPTCP still, is to get DATA_ACKs.
-    pub(super) fn is_unheard(&self) -> bool {
-        matches!(self.life, Life::Plain(Fallback { unheard: true, .. })) && !self.has_infinite()
-    }
-
     /// The infinite mapping that goes with `sent`, if it is the segment for it: from the first byte that was not
     /// DATA_ACKed on, the subflow's order is the stream's. The checksum is zero (§3.3.1).
     pub(super) fn infinite_mapping(&mut self, sent: &Sent) -> Option<Dss> {
@@ -269,10 +255,23 @@ impl Connection {
         if agrees || lone_fin {
             return true;
         }
-        self.send_reset(now, slot, Vec::new(), shared);
+        self.reset_disagreeing(now, slot, shared);
+        false
+    }
+
+    /// Resets a peer with which we do not agree about what the bytes of the subflow are.
+    pub(super) fn reset_disagreeing(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
+        let reason = shared.reset_option(ResetReason::Middlebox);
+        self.send_reset(now, slot, vec![reason], shared);
         self.stats.ended.get_or_insert(Ended::Middlebox);
         self.finish(Event::Reset, shared);
-        false
+    }
+
+    /// Reports whether data of ours has gone out with the infinite mapping, or after it: without its options, too, it
+    /// means the end of MPTCP.
+    pub(super) fn has_told_with_data(&self) -> bool {
+        let Life::Plain(fallback) = &self.life else { return false };
+        matches!(fallback.infinite, Infinite::On { from, .. } if from < self.sender.outgoing.nxt)
     }
 
     /// Reports whether the peer has acknowledged the segment with our infinite mapping. It speaks plain TCP since, and

@@ -90,7 +90,8 @@ impl Connection {
         self.handle_ack(now, slot, start, segment, ack);
         let mut placing = Placing::ByTable;
         if self.life.mode() != Mode::Multipath {
-            if !self.check_agreement(now, slot, segment.options.dss().as_ref(), shared) {
+            let agrees = self.check_agreement(now, slot, segment.options.dss().as_ref(), shared);
+            if !agrees || !self.is_beyond_doubt(now, slot, segment, shared) {
                 return;
             }
             self.handle_plain_ack(now, slot, segment, ack, shared);

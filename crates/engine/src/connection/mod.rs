@@ -27,6 +27,7 @@ mod confirmation;
 mod copies;
 mod decision;
 mod detour;
+mod doubt;
 mod emit;
 mod expected;
 mod fallback;

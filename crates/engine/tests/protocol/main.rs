@@ -13,6 +13,7 @@ mod connections;
 mod cookies;
 mod coupled_acks;
 mod detour;
+mod doubt;
 mod entropy;
 mod first_path;
 mod flush;
