@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import signal
 import statistics
 import subprocess
@@ -35,6 +36,12 @@ def ip(*words):
 
 def inside(namespace, *words):
     return ["ip", "netns", "exec", namespace, *words]
+
+
+def processor_time():
+    """Processor time of the children that have ended [s]."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Hosts:
@@ -96,7 +103,7 @@ class Hosts:
         self.folder.cleanup()
 
     def download(self, policy):
-        """Time of one download [s], and the proxy's line about it."""
+        """Time of one download [s], the proxy's processor time [s], and its line about the connection."""
         client, server = self.names
         address = "10.98.1.1" if self.borrowed else "10.97.0.1"
         words = ["proxy", "--listen", f"{address}:80", "--to", "127.0.0.1:8080", "--log-format", "json"]
@@ -113,15 +120,18 @@ class Hosts:
             seconds, size = said.stdout.split()
             if int(size) != self.size:
                 sys.exit(f"{size} bytes of {self.size} came")
+            before = processor_time()
             proxy.send_signal(signal.SIGTERM)
             lines = [json.loads(line) for line in proxy.stderr]
+            proxy.wait()
+            spent = processor_time() - before
         finally:
             proxy.kill()
             proxy.wait()
         ends = [line for line in lines if line.get("outcome") == "closed"]
         if len(ends) != 1:
             sys.exit(f"the proxy's log has {len(ends)} connections")
-        return float(seconds), ends[0]
+        return float(seconds), spent, ends[0]
 
 
 def main():
@@ -141,20 +151,27 @@ def main():
         dice = random.Random(1)
         for _ in range(options.rounds):
             for policy in dice.sample(policies, len(policies)):
-                seconds, line = hosts.download(policy)
+                seconds, spent, line = hosts.download(policy)
                 if options.verbose:
-                    print(policy, seconds, json.dumps(line))
-                results[policy].append((seconds, line["reinjected"] / options.size))
-    print("policy        time [s]                     ratio   twice")
+                    print(policy, seconds, spent, json.dumps(line))
+                results[policy].append((seconds, spent, line["reinjected"] / options.size))
+    print("policy        time [s]                  ratio   processor [s]  ratio   twice")
     missed = False
+    times, processors, _ = zip(*results[policies[0]])
     for policy, rows in results.items():
-        low, middle, high = statistics.quantiles([seconds for seconds, _ in rows], n=4, method="inclusive")
-        pairs = zip(rows, results[policies[0]])
-        ratio = statistics.median(own / first for (own, _), (first, _) in pairs)
-        twice = statistics.median(share for _, share in rows)
-        print(f"{policy:<13} {middle:.3f} ({low:.3f} to {high:.3f})     {ratio:5.2f}  {twice:6.2%}")
+        seconds, spent, shares = zip(*rows)
+        low, middle, high = statistics.quantiles(seconds, n=4, method="inclusive")
+        ratio, work = to_first(seconds, times), to_first(spent, processors)
+        twice = statistics.median(shares)
+        timing = f"{middle:.3f} ({low:.3f} to {high:.3f})    {ratio:5.2f}"
+        print(f"{policy:<13} {timing}   {statistics.median(spent):.3f}          {work:5.2f}  {twice:6.2%}")
         missed |= ratio > MOST_TIME or twice > MOST_TWICE
     sys.exit(1 if missed else 0)
+
+
+def to_first(own, first):
+    """Median of the ratios of each round."""
+    return statistics.median(one / other for one, other in zip(own, first))
 
 
 if __name__ == "__main__":

@@ -201,11 +201,32 @@ impl SentLog {
         self.records.get(self.first_ending_after(offset)).filter(|record| self.start(record) <= offset)
     }
 
+    /// Searches from both ends in steps that double: most questions are about the oldest data or the newest.
     fn first_ending_after(&self, offset: u64) -> usize {
-        match self.records.front() {
-            Some(front) if offset < self.range(front).1 => 0,
-            _ => self.records.partition_point(|record| self.range(record).1 <= offset),
+        let ends_after = |at: usize| self.range(&self.records[at]).1 > offset;
+        // All before `low` end earlier, and the one at `high` does not.
+        let (mut low, mut high, mut step) = (0, self.records.len(), 1);
+        while high - low > 2 * step {
+            if ends_after(low + step - 1) {
+                high = low + step - 1;
+                break;
+            }
+            low += step;
+            if !ends_after(high - step) {
+                low = high - step + 1;
+                break;
+            }
+            high -= step;
+            step *= 2;
         }
+        while low < high {
+            let middle = low.midpoint(high);
+            match ends_after(middle) {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        low
     }
 }
 

@@ -18,6 +18,7 @@ mod ordinary_user;
 mod soak;
 mod steer;
 mod terminal;
+mod twice;
 mod watch;
 
 use common::directory;

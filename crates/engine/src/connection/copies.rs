@@ -171,6 +171,9 @@ impl Sender {
             self.congestion.penalise(now, carrier.id);
             subflows.touch_id(carrier.id);
         }
+        if self.copies && request.penalise != SubflowSet::NONE {
+            self.fill_states(subflows);
+        }
         request.repeat
     }
 
@@ -192,14 +195,13 @@ impl Sender {
     }
 
     /// Time at which the reinjection policy wants to be woken, now that all that could leave has left; until then it is
-    /// `set`.
+    /// `set`. The states are those of the survey before, renewed where something was sent.
     pub(super) fn next_wake(
         &mut self,
         now: Instant,
         set: Option<Instant>,
         subflows: &Subflows,
         idsn: Dsn,
-        may_repeat: bool,
     ) -> Option<Instant> {
         if !self.copies || self.outgoing.una == self.outgoing.nxt {
             return None;
@@ -208,7 +210,6 @@ impl Sender {
             // Due, and about to be told.
             return set;
         }
-        self.take_states(subflows, may_repeat);
         let (view, record) = parts_of_view(&self.views, subflows, &self.outgoing, idsn);
         let flight = FlightView { view: &view, states: &self.states, outstanding: &record, opportunity: None };
         let wanted = self.reinjection.wake(now, &flight).filter(|at| *at > now);
@@ -261,8 +262,8 @@ impl Connection {
 
     /// Keeps the timer of the reinjection policy.
     pub(super) fn arm_reinjection(&mut self, now: Instant) {
-        let (set, idsn, may_repeat) = (self.timers.reinjection, self.keys.local_idsn, self.may_reinject());
-        self.timers.reinjection = self.sender.next_wake(now, set, &self.subflows, idsn, may_repeat);
+        let (set, idsn) = (self.timers.reinjection, self.keys.local_idsn);
+        self.timers.reinjection = self.sender.next_wake(now, set, &self.subflows, idsn);
     }
 
     /// The timer of the reinjection policy has run out. What it wants copied is asked for when the connection sends

@@ -94,7 +94,7 @@ impl Insured {
         let wants = |(subflow, _): &Taker<'_>| ends || is_tight(flight, subflow);
         let able =
             |(subflow, _): &Taker<'_>| subflow.has_room_to_repeat() && self.budget.affords(subflow.mss, Need::Lost);
-        let takers = flight.marked().filter(able).filter(wants);
+        let takers = flight.marked().filter(wants).filter(able);
         let best = takers.filter_map(|on| {
             let others = carriers(flight).filter(|carrier| carrier.state.id != on.1.id);
             let copies = others.filter_map(|carrier| self.copy(now, on, carrier, flight));
@@ -108,29 +108,44 @@ impl Insured {
     }
 
     /// The copy that `on` should send of data that `carrier` has under way.
+    ///
+    /// Runs for each packet, so that a search ends where no later transmission can be the answer.
     fn copy(&self, now: Instant, on: Taker<'_>, carrier: Carrier<'_>, flight: &FlightView<'_>) -> Option<Candidate> {
         let (view, state) = on;
         let ends = flight.view.unsent.is_zero();
+        let affords_late = self.budget.affords(view.mss, Need::Late);
+        // While the peer is heard here, a path that is silent has failed; if it is not, both wait for the peer.
+        let failed = |its: &SubflowView| its.silent_from().is_some_and(|silent| view.heard > silent);
+        let healthy = carrier.view.filter(|its| !failed(its));
+        let late = |piece: &Piece| carrier.view.is_some_and(|its| now > overdue(piece, its));
+        // Lost data come first, then the oldest: behind data that are not late none are.
+        let in_time = |at: &Transmission, _| {
+            !at.lost && healthy.is_some() && (!affords_late || (ends && !late(&at.piece)))
+        };
         // Late data are the oldest: the first that has not been repeated decides.
         if let Some((Transmission { piece, lost }, passed)) =
-            first_single(carrier.state.id, Order::OldestFirst, state.mark, flight)
+            first_single(carrier.state.id, Order::OldestFirst, state.mark, flight, in_time)
         {
-            // While the peer is heard here, a path that is silent has failed; if it is not, both wait for the peer.
-            let failed = |its: &SubflowView| its.silent_from().is_some_and(|silent| view.heard > silent);
-            let lost = lost || carrier.view.is_none_or(failed);
-            let late = || carrier.view.is_some_and(|its| now > overdue(&piece, its));
-            let pays = || late() || (!ends && carrier.overtaken(now, &piece, passed + piece.length, view));
-            if lost || (self.budget.affords(view.mss, Need::Late) && pays()) {
+            let arrival = || carrier.arrival(now, piece.sent, passed + piece.length);
+            let pays = || late(&piece) || (!ends && overtakes(now, view, arrival()));
+            if lost || healthy.is_none() || (affords_late && pays()) {
                 return Some(Candidate { from: piece.from, length: piece.length, due: None });
             }
         }
         let its = carrier.view.filter(|_| ends)?;
-        let (newest, behind) = first_single(carrier.state.id, Order::NewestFirst, state.mark, flight)?;
-        let (piece, before) = (newest.piece, its.in_flight.saturating_sub(behind));
         let insures = self.budget.affords(view.mss, Need::Insurance { loss: its.loss });
-        let overtakes = || self.budget.affords(view.mss, Need::Late) && carrier.overtaken(now, &piece, before, view);
-        let due = Some(carrier.due(now, &piece, before));
-        (insures || overtakes()).then_some(Candidate { from: piece.from, length: piece.length, due })
+        let pays = |arrival| insures || (affords_late && overtakes(now, view, arrival));
+        // The last byte arrives no later than one that leaves now: on fast paths that ends most searches before they
+        // begin.
+        if !pays(carrier.arrival(now, now, its.in_flight)) {
+            return None;
+        }
+        let before = |behind| its.in_flight.saturating_sub(behind);
+        // What left earlier arrives earlier: where a copy does not overtake, it overtakes nothing behind.
+        let in_vain = |at: &Transmission, behind| !pays(carrier.arrival(now, at.piece.sent, before(behind)));
+        let (newest, behind) = first_single(carrier.state.id, Order::NewestFirst, state.mark, flight, in_vain)?;
+        let Piece { from, length, .. } = newest.piece;
+        Some(Candidate { from, length, due: Some(carrier.arrival(now, newest.piece.sent, before(behind))) })
     }
 }
 
@@ -153,29 +168,34 @@ struct Candidate {
 }
 
 impl Carrier<'_> {
-    /// Expected arrival of `piece`, with `before` bytes under way up to its end.
-    fn due(&self, now: Instant, piece: &Piece, before: Bytes) -> Instant {
-        self.view.map_or(now, |its| (piece.sent + its.one_way_delay()).max(drained(now, before, its)))
-    }
-
-    /// True if a copy that leaves now on `on` should arrive before `piece`.
-    fn overtaken(&self, now: Instant, piece: &Piece, before: Bytes, on: &SubflowView) -> bool {
-        let arrival = (now + on.one_way_delay()).max(drained(now, on.in_flight + on.mss, on));
-        arrival + LEAST_GAIN < self.due(now, piece, before)
+    /// Expected arrival of data that left at `sent`, with `before` bytes under way up to its end.
+    fn arrival(&self, now: Instant, sent: Instant, before: Bytes) -> Instant {
+        self.view.map_or(now, |its| (sent + its.one_way_delay()).max(drained(now, before, its)))
     }
 }
 
+/// True if a copy that leaves now on `on` should arrive before the original, which is expected at `arrival`.
+fn overtakes(now: Instant, on: &SubflowView, arrival: Instant) -> bool {
+    let own = (now + on.one_way_delay()).max(drained(now, on.in_flight + on.mss, on));
+    own + LEAST_GAIN < arrival
+}
+
 /// Returns the first transmission of subflow `of` that has not been repeated and that no subflow of `except` has
-/// carried, with the bytes of those before it in this order.
+/// carried, with the bytes of those before it in this order. The search ends at one that is `hopeless`, given the same
+/// bytes.
 fn first_single(
     of: SubflowId,
     order: Order,
     except: SubflowSet,
     flight: &FlightView<'_>,
+    hopeless: impl Fn(&Transmission, Bytes) -> bool,
 ) -> Option<(Transmission, Bytes)> {
     let (mut found, mut passed, mut looks) = (None, Bytes::ZERO, 0);
     flight.outstanding.transmissions(of, order, &mut |transmission| {
         let piece = &transmission.piece;
+        if hopeless(&transmission, passed) {
+            return false;
+        }
         if piece.is_single() && !piece.carriers.meets(except) {
             found = Some((transmission, passed));
             return false;
@@ -223,8 +243,10 @@ impl Reinjection for Insured {
         if flight.view.subflows.len() < 2 || !(flight.view.unsent.is_zero() || tight()) {
             return None;
         }
-        let late = flight.marked().filter_map(|(view, state)| {
-            let (oldest, _) = first_single(state.id, Order::OldestFirst, SubflowSet::NONE, flight)?;
+        // Of a silent path all is late already.
+        let silent = |view: &SubflowView| view.silent_from().is_some_and(|silent| silent < now);
+        let late = flight.marked().filter(|(view, _)| !silent(view)).filter_map(|(view, state)| {
+            let (oldest, _) = first_single(state.id, Order::OldestFirst, SubflowSet::NONE, flight, |_, _| false)?;
             Some(overdue(&oldest.piece, view) + Duration::from_nanos(1))
         });
         late.filter(|late| *late > now).min()
@@ -239,7 +261,7 @@ fn carriers<'a>(flight: &FlightView<'a>) -> impl Iterator<Item = Carrier<'a>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Scene, at};
+    use super::super::testing::{Scene, at, mark};
     use super::*;
     use crate::registry::{REINJECTIONS, Value, find};
     use anabranch_units::Rate;
@@ -345,5 +367,22 @@ mod tests {
         let (mut scene, mut insured) = (two_paths(), insured(10.0, 0.0));
         (0..25).for_each(|number| scene.send(&mut insured, number, 0, SLOW));
         assert_eq!(scene.copies(&mut insured, 1), [(24, FAST), (23, FAST)], "a tenth of 25, whole segments");
+    }
+
+    /// A hundred segments wait on each of two equal paths, and the newest 40 of one have been repeated. A copy would
+    /// overtake nothing (budget for ten), or there is no budget.
+    #[test]
+    fn a_search_ends_where_no_later_data_can_be_worth_a_copy() {
+        for allowance in [10.0, 0.0] {
+            let (mut scene, mut insured) = (Scene::new(&[20, 20]), insured(0.0, allowance));
+            for number in 0..200 {
+                scene.sent(number, number / 20, (number % 2) as u16);
+            }
+            for piece in scene.pieces[120..].iter_mut().filter(|piece| piece.carriers == mark(SLOW)) {
+                piece.carriers = piece.carriers.with(mark(FAST));
+            }
+            assert_eq!(scene.copies(&mut insured, 10), [], "allowance {allowance}");
+            assert!(scene.looks.get() <= 2, "{} looks with an allowance of {allowance}", scene.looks.get());
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::{FlightView, Order, Outstanding, Piece, Repeat, SubflowSet, SubflowState, Transmission};
 use crate::{SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, SubflowId};
+use std::cell::Cell;
 
 pub const SEGMENT: u64 = 1000;
 
@@ -30,6 +31,8 @@ pub struct Scene {
     pub states: Vec<SubflowState>,
     /// Pieces in the order of the data.
     pub pieces: Vec<Piece>,
+    /// Transmissions shown to policies.
+    pub looks: Cell<usize>,
 }
 
 impl Outstanding for Scene {
@@ -46,7 +49,10 @@ impl Outstanding for Scene {
         if order == Order::NewestFirst {
             carried.reverse();
         }
-        let _ = carried.into_iter().all(|piece| visit(Transmission { piece: *piece, lost: false }));
+        let _ = carried.into_iter().all(|piece| {
+            self.looks.set(self.looks.get() + 1);
+            visit(Transmission { piece: *piece, lost: false })
+        });
     }
 }
 
@@ -61,7 +67,7 @@ impl Scene {
         let subflows: Vec<_> = ids.zip(srtts_ms).map(subflow).collect();
         let state = |subflow: &SubflowView| SubflowState::at_rest(subflow.id, mark(subflow.id.0));
         let states = subflows.iter().map(state).collect();
-        Scene { una: 0, unsent: 0, sendable: None, subflows, states, pieces: Vec::new() }
+        Scene { una: 0, unsent: 0, sendable: None, subflows, states, pieces: Vec::new(), looks: Cell::new(0) }
     }
 
     /// Piece `number` left at `ms` on subflow `on`.
