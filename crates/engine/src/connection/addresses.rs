@@ -49,7 +49,7 @@ impl Connection {
         if self.life.mode() != Mode::Multipath
             || !shared.config.announce
             || self.role == Role::Client
-            || self.subflows.ever_joined
+            || self.subflows.joined > 0
         {
             return;
         }

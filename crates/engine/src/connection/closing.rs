@@ -196,6 +196,7 @@ impl Connection {
         }
         if self.life.mode() == Mode::Multipath {
             self.note_reset_reason(slot, segment, shared);
+            self.note_refused_join(slot, segment);
             self.end_of_last(slot, Ended::Reset);
             return self.lose_to_reset(now, slot, segment, shared);
         }

@@ -128,7 +128,7 @@ impl Connection {
 
     /// True while plain TCP can still take over: one subflow ever, everything in order on it, and not yet at the end.
     pub(super) fn can_fall_back(&self) -> bool {
-        !self.subflows.ever_joined && self.can_follow()
+        self.subflows.joined == 0 && self.can_follow()
     }
 
     /// True while we can go to plain TCP with a peer that has: it did not count on a join whose fourth ACK has not
@@ -137,9 +137,21 @@ impl Connection {
         self.subflows.first().is_some_and(|subflow| self.is_plain_at(subflow.rx.placed()))
     }
 
+    /// A RST arrives on the subflow in `slot`. A peer that has fallen back refuses a join at its third ACK, with
+    /// MP_TCPRST and before it has sent anything there: it does not count on the subflow, and plain TCP stays a way
+    /// out. Linux falls back in silence where a box merges segments, and refuses joins from there on.
+    pub(super) fn note_refused_join(&mut self, slot: Slot, segment: &Segment) {
+        let subflow = &self.subflows[slot];
+        let unused = subflow.state == State::Confirming && segment.seq == subflow.rx.irs + 1;
+        let refuses = |option: &MpOption| matches!(option, MpOption::TcpReset { .. });
+        if unused && segment.options.mptcp().iter().any(refuses) {
+            self.subflows.joined -= 1;
+        }
+    }
+
     /// The same as [`Self::can_fall_back`] when subflow offset `at` is the next to be taken.
     pub(super) fn can_fall_back_at(&self, at: u64) -> bool {
-        !self.subflows.ever_joined && self.is_plain_at(at)
+        self.subflows.joined == 0 && self.is_plain_at(at)
     }
 
     /// Returns true if the connection can be plain TCP from subflow offset `at` on: its only subflow and the stream

@@ -304,7 +304,7 @@ impl Connection {
         if !same_mac(&answer.hmac, &expected.first_8()) {
             return self.refuse_join(now, slot, shared);
         }
-        self.subflows.ever_joined = true;
+        self.subflows.joined += 1;
         self.take_syn(now, slot, segment, shared);
         let subflow = &mut self.subflows[slot];
         let rtt = subflow.handshake_rtt(now, segment);
@@ -447,7 +447,7 @@ impl Connection {
                     return false;
                 };
                 self.subflows[slot].mark = mark;
-                self.subflows.ever_joined = true;
+                self.subflows.joined += 1;
                 self.establish(now, slot, segment, shared);
                 true
             }

@@ -37,8 +37,8 @@ pub(crate) struct Subflows {
     /// Statistics of subflows that are gone, the latest last.
     pub(super) buried: Vec<SubflowStats>,
     next_id: u16,
-    /// More than the initial subflow was ever there, as far as the peer can know, so plain TCP is no way out.
-    pub(super) ever_joined: bool,
+    /// Number of joins that the peer may have counted on, all there ever were: with any, plain TCP is no way out.
+    pub(super) joined: u32,
     /// A further subflow was open for data, so the peer knows as well that plain TCP is no way out.
     pub(super) peer_knows_of_join: bool,
 }

@@ -2,6 +2,7 @@
 
 use crate::common::puppet::{Puppet, reason};
 use crate::common::{CLIENT, PATTERN, Pair, SERVER, client_ip, config, server_ip};
+use crate::waits::unconfirmed_join;
 use anabranch_engine::{Config, Event, FallbackReason};
 use anabranch_units::Duration;
 use anabranch_wire::{DataSeq, Dss, Flags, MpOption, ResetReason};
@@ -197,6 +198,28 @@ fn what_fell_out_of_a_mapping_at_the_edge_of_the_window_is_taken() {
     assert!(fell_back(&puppet, FallbackReason::OptionsLost), "{:?}", puppet.events);
     puppet.data(line, 2105, &PATTERN[2104..3000], None);
     assert_eq!(puppet.read.len(), 3000);
+}
+
+/// A server that has fallen back, of which the client does not hear, refuses its join at the third ACK. Nobody counts on
+/// that subflow, so bytes without a mapping on the first are plain TCP's. They are not if the join was not refused, or
+/// if the server had sent something on it.
+#[test]
+fn a_refused_join_leaves_plain_tcp_open() {
+    for (refused, sent, follows) in [(true, 0, true), (false, 0, false), (true, 100, false)] {
+        let (mut puppet, line, second) = unconfirmed_join();
+        let map = puppet.map(1, 0, 1000);
+        puppet.data(line, 1, &PATTERN[..1000], Some(map));
+        puppet.send(second.ack(1 + sent), |segment| {
+            segment.flags = Flags::RST.with(Flags::ACK);
+            if refused {
+                let reason = ResetReason::MptcpError;
+                segment.options.push_mptcp(MpOption::TcpReset { transient: false, reason });
+            }
+        });
+        puppet.data(line, 1001, &PATTERN[1000..2000], None);
+        assert_eq!(fell_back(&puppet, FallbackReason::OptionsLost), follows, "{:?}", puppet.events);
+        assert_eq!(puppet.read.len(), if follows { 2000 } else { 1000 });
+    }
 }
 
 /// §3.7: an ACK of our first data without DSS ends MPTCP; later ones are an exception that a few of are needed for.

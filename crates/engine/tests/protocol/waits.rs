@@ -12,7 +12,7 @@ use std::path::Path;
 use std::{env, fs};
 
 /// A client of two paths whose join on the second has got its SYN/ACK, 20 ms after its SYN, and nothing since.
-fn unconfirmed_join() -> (Puppet, Line) {
+pub(crate) fn unconfirmed_join() -> (Puppet, Line, Line) {
     let (mut puppet, line) = Puppet::connected(config((0..2).map(client_ip)), MpCapable::OFFER);
     puppet.confirm(line, 1, 0);
     let join = |s: &Segment| {
@@ -26,7 +26,7 @@ fn unconfirmed_join() -> (Puppet, Line) {
     let hmac = join_hmac(KEY, puppet.theirs.unwrap(), Nonce(77), own.nonce).first_8();
     let answer = JoinSynAck { backup: false, address: AddressId(0), hmac, nonce: Nonce(77) };
     let second = puppet.answer(MpOption::JoinSynAck(answer));
-    (puppet, second)
+    (puppet, line, second)
 }
 
 /// Lets the engine's timers run until `done` says so of what it sent; returns the time that took.
