@@ -45,9 +45,16 @@ impl Bursts<'_> {
         // Distances of the ends of bursts from what was acknowledged before them.
         let mut distances: BTreeMap<i64, usize> = BTreeMap::new();
         let mut of_ends: Vec<(usize, Vec<i64>)> = Vec::new();
+        let largest = self.fresh.iter().map(Fresh::length).max().unwrap_or(0);
         for pair in ends.windows(2) {
             let [before, index] = [pair[0], pair[1]];
-            let found = self.distances(&answered, self.fresh[index], self.fresh[before].end);
+            // An application that writes pieces leaves a rest at the end of each, and waits until the last was taken.
+            let waited = self.knows(&answered, self.fresh[before + 1].at, self.fresh[before].end);
+            let is_rest = self.fresh[index].length() < largest;
+            let found = match waited || is_rest {
+                true => Vec::new(),
+                false => self.distances(&answered, self.fresh[index]),
+            };
             found.iter().for_each(|distance| *distances.entry(*distance).or_default() += 1);
             of_ends.push((index, found));
         }
@@ -63,6 +70,13 @@ impl Bursts<'_> {
         fills
     }
 
+    /// True if the sender knew at this time that all before `end` had arrived.
+    fn knows(&self, answered: &[Answered], at: u64, end: i64) -> bool {
+        let rough = if self.seen { 0 } else { self.rtt / 8 };
+        let last = answered.partition_point(|answer| answer.at <= at.saturating_add(rough));
+        last.checked_sub(1).is_some_and(|last| answered[last].acked >= end)
+    }
+
     fn answered(&self) -> Vec<Answered> {
         let mut answered = Vec::new();
         let (mut acked, mut edge) = (i64::MIN, i64::MIN);
@@ -76,9 +90,9 @@ impl Bursts<'_> {
         answered
     }
 
-    /// Distances from what was acknowledged, as far as the sender may have known it. Data that waits for the last of
-    /// what was sent before, and data at the edge of the peer's window, has another reason to wait.
-    fn distances(&self, answered: &[Answered], it: Fresh, before: i64) -> Vec<i64> {
+    /// Distances from what was acknowledged, as far as the sender may have known it. Data at the edge of the peer's window
+    /// has another reason to wait.
+    fn distances(&self, answered: &[Answered], it: Fresh) -> Vec<i64> {
         let late = if self.seen { 0 } else { self.rtt / 2 };
         let last = answered.partition_point(|answer| answer.at <= it.at.saturating_add(late));
         let first = match self.seen {
@@ -90,7 +104,7 @@ impl Bursts<'_> {
         };
         let is_prompt = |answer: &&Answered| !self.seen || it.at <= answer.at + self.reaction;
         let candidates = answered[first..last].iter().filter(is_prompt);
-        let waits = candidates.filter(|answer| answer.acked < before && it.end + LEAST_BUFFER <= answer.edge);
+        let waits = candidates.filter(|answer| it.end + LEAST_BUFFER <= answer.edge);
         waits.map(|answer| it.end - answer.acked).filter(|distance| *distance >= LEAST_BUFFER).collect()
     }
 }

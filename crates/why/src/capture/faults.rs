@@ -20,6 +20,9 @@ pub(crate) struct Group<'a> {
     pub report: Option<&'a ConnectionReport>,
 }
 
+/// Round trip that a path may have of which nothing is known \[ns\].
+const LONG_TRIP: u64 = 100_000_000;
+
 /// Remedy for a server without MPTCP.
 const MPTCPIZE: &str = "Start the server with `mptcpize run`, or have it open IPPROTO_MPTCP sockets; check its \
                         sysctl net.mptcp.enabled.";
@@ -101,7 +104,7 @@ impl Group<'_> {
             faults.extend(self.of_path(path));
         }
         if self.flows.iter().all(|(flow, ..)| !matches!(flow.syn, Offer::JoinSyn(_))) && self.names.len() == 1 {
-            faults.push(self.no_join());
+            faults.extend(self.no_join());
         }
         faults
     }
@@ -164,13 +167,13 @@ impl Group<'_> {
     }
 
     /// Why no further subflow was begun.
-    fn no_join(&self) -> Fault {
+    fn no_join(&self) -> Option<Fault> {
         let used = |address: &std::net::IpAddr| {
             self.flows.iter().any(|(flow, ..)| flow.key.src == *address || flow.key.dst == *address)
         };
         let announced = self.flows.iter().flat_map(|(flow, ..)| &flow.announced).find(|(_, ip)| !used(ip));
         let limits = "Check `ip mptcp limits` (subflows, add_addr_accepted) and `ip mptcp endpoint` on the client.";
-        match announced {
+        Some(match announced {
             Some((_, address)) => Fault {
                 kind: FaultKind::AddressUnused,
                 path: None,
@@ -180,6 +183,8 @@ impl Group<'_> {
                 ),
                 remedy: Some(limits.to_owned()),
             },
+            // A join may have been on its way, or the end nearer than a further subflow.
+            None if self.is_brief() => return None,
             None => Fault {
                 kind: FaultKind::NoJoin,
                 path: None,
@@ -189,7 +194,15 @@ impl Group<'_> {
                         .to_owned(),
                 remedy: Some(limits.to_owned()),
             },
-        }
+        })
+    }
+
+    /// True if all data had been sent before the handshake and a join on a path with a long round trip could be complete.
+    fn is_brief(&self) -> bool {
+        let packets = || self.pictures.iter().flat_map(|it| it.packets.iter().flatten());
+        let last = packets().filter(|it| it.length > 0).map(|it| it.sent).max();
+        let rtt = self.pictures.iter().map(|it| it.rtt).max().unwrap_or(0).max(LONG_TRIP);
+        packets().map(|it| it.sent).min().zip(last).is_none_or(|(first, last)| last < first + 4 * rtt)
     }
 
     /// Why a path carried nothing.
@@ -292,7 +305,11 @@ impl Group<'_> {
         let packets = || picture.packets.iter().flatten();
         let refused = packets().filter(|it| it.is(Flags::RST) && flow.syn_ack == Offer::Unseen).map(|it| it.sent).min();
         let shortest = self.pictures.iter().map(|it| it.rtt).filter(|rtt| *rtt > 0).min().unwrap_or(0);
-        let complete = packets().map(|it| it.sent + picture.rtt.max(shortest)).min();
+        // Nothing says that a step was dropped before its sender repeats it, or a long round trip is over.
+        let syns = flow.syns.values().copied().max().unwrap_or(0);
+        let is_open = (flow.syn_ack == Offer::Unseen || flow.third == Offer::Unseen) && syns.max(flow.syn_acks) <= 1;
+        let wait = if is_open { 3 * picture.rtt.max(shortest).max(LONG_TRIP) } else { picture.rtt.max(shortest) };
+        let complete = packets().map(|it| it.sent + wait).min();
         let Some(carries) = refused.or(complete) else { return false };
         let data = self.pictures.iter().flat_map(|it| it.packets.iter().flatten()).filter(|it| it.length > 0);
         data.map(|it| it.sent).max().is_some_and(|last| last < carries)

@@ -160,7 +160,9 @@ impl Held {
             while let Some(answer) = next.next_if(|answer| answer.ack < last.end() || answer.sent < last.arrived) {
                 room.open(answer);
             }
-            let is_rest = it.seq == last.end() && it.length < largest && room.holds(it);
+            // Copies of what another subflow carries lie between others by chance.
+            let follows = it.seq == last.end() && (it.dsn == UNKNOWN || it.dsn == last.dsn + last.length);
+            let is_rest = follows && it.length < largest && room.holds(it);
             if !is_rest || last.is(Flags::PSH) || last.length < largest {
                 continue;
             }

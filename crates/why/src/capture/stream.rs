@@ -34,6 +34,12 @@ pub(crate) struct Fresh {
     pub admitted: bool,
 }
 
+impl Fresh {
+    pub(crate) fn length(&self) -> i64 {
+        self.end - self.from
+    }
+}
+
 /// The initial window of a subflow, as long as nothing tells that it is smaller than that of RFC 6928, or that losses
 /// have made it so.
 struct Start<'a> {
@@ -263,12 +269,10 @@ impl Stream {
             }
         }
         // Only a gap tells that a push was the end of all that was written.
-        for index in 0..self.fresh.len() {
-            let next = self.fresh.get(index + 1).map(|next| next.at);
-            let is_burst = next.is_some_and(|next| next <= self.fresh[index].at + reaction);
-            if is_burst && !self.fresh[index + 1].admitted && !fills[index] {
-                self.fresh[index].empties = false;
-            }
+        for (index, fills) in fills.iter().enumerate() {
+            let Some(next) = self.fresh.get(index + 1).copied() else { break };
+            let is_burst = next.at <= self.fresh[index].at + reaction;
+            self.fresh[index].empties &= !is_burst || next.admitted || *fills;
         }
         if let Some(last) = self.fresh.last_mut() {
             last.empties = true;

@@ -99,7 +99,29 @@ pub fn planted(seed: u64) -> Vec<Planted> {
     kinds.into_iter().enumerate().map(one).collect()
 }
 
+/// Draws transfers without any fault: large and small ones, many answers, pieces of an application. Answers go down: a
+/// simulated client knows at once when an upload was read, which no packet tells, and begins the next.
+pub fn clean(seed: u64) -> Vec<Planted> {
+    let kinds: [Work; 4] = [
+        ("large", |dice| files(dice, [3, 8])),
+        ("small", |dice| format!("[[workload]]\nkind = \"files\"\nsize = \"{}kB\"\n", dice.of(20, 300))),
+        ("answers", answers),
+        ("pieces", pieces),
+    ];
+    let one = |(number, (name, work)): (usize, Work)| {
+        let mut dice = Dice(seed * 1000 + 500 + number as u64);
+        let links = Links::draw(&mut dice);
+        let up = dice.of(0, 3) == 0 && name != "answers";
+        let text = links.paths([""; 2]) + HOST + &work(&mut dice);
+        let text = if up { text.replace("[[workload]]\n", "[[workload]]\ndirection = \"up\"\n") } else { text };
+        Planted { name, text, hosts: BOTH, words: &[] }
+    };
+    kinds.into_iter().enumerate().map(one).collect()
+}
+
 type Words = &'static [&'static [&'static str]];
+/// A workload: its name, and its text.
+type Work = (&'static str, fn(&mut Dice) -> String);
 /// A fault: its name, and the scenario with what the first sentence says of it.
 type Kind = (&'static str, fn(&mut Dice, &Links) -> (String, Words));
 
@@ -224,11 +246,13 @@ fn path_down(dice: &mut Dice, links: &Links) -> (String, Words) {
     (links.paths([""; 2]) + &dies + HOST + AS_LISTED + &files(dice, [6, 12]), &[&["as if it were down"]])
 }
 
-fn application(dice: &mut Dice, links: &Links) -> (String, Words) {
+fn pieces(dice: &mut Dice) -> String {
     let (size, interval) = (dice.of(20, 80), dice.of(150, 400));
-    let work =
-        format!("[[workload]]\nkind = \"bursts\"\nsize = \"{size}kB\"\ncount = 15\ninterval = \"{interval}ms\"\n");
-    (links.paths([""; 2]) + HOST + &work, &[&["the application on", "had written nothing more"]])
+    format!("[[workload]]\nkind = \"bursts\"\nsize = \"{size}kB\"\ncount = 15\ninterval = \"{interval}ms\"\n")
+}
+
+fn application(dice: &mut Dice, links: &Links) -> (String, Words) {
+    (links.paths([""; 2]) + HOST + &pieces(dice), &[&["the application on", "had written nothing more"]])
 }
 
 fn scheduler(dice: &mut Dice, links: &Links) -> (String, Words) {
