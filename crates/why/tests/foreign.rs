@@ -82,6 +82,32 @@ fn idle_before_data(pen: Pen) -> Pen {
     pen
 }
 
+/// Pieces that leave alone, 0.3 s apart; the first is acknowledged at once, and the others after as long as Linux holds
+/// an acknowledgment back.
+fn late_acks() -> Pen {
+    let mut pen = Pen::plain();
+    pen.open([0, 1_000, 1_100]);
+    for piece in 0..6 {
+        let at = 20_000 + 300_000 * piece;
+        pen.data(at, CLIENT, 100);
+        pen.ack(at + if piece == 0 { 1_000 } else { 41_000 }, SERVER, true);
+    }
+    pen
+}
+
+/// A server that answers in two pieces, of which the second leaves before the first is acknowledged.
+fn two_pieces() -> Pen {
+    let mut pen = Pen::plain();
+    pen.open([0, 923, 1_011]);
+    pen.data(1_092, CLIENT, 72);
+    pen.ack(2_715, SERVER, true);
+    pen.data(4_113, SERVER, 23);
+    pen.ack(4_150, CLIENT, true);
+    pen.data(5_335, SERVER, 355);
+    pen.ack(5_654, CLIENT, true);
+    pen
+}
+
 /// Requests with pauses between them; each answer leaves `think` microseconds after its request.
 fn requests(pen: Pen, think: u64, pause: u64, answer: u16) -> Pen {
     let mut pen = pen;
@@ -183,6 +209,12 @@ fn cases() -> Vec<Case> {
         silent("idle between requests", &requests(Pen::mptcp(1), 0, 700_000, 900), 5400),
         silent("a server that thinks", &requests(Pen::mptcp(1), 400_000, 1_000, 900), 5400),
         silent("a small ssh session", &requests(Pen::mptcp(0), 2_000, 150_000, 52), 312),
+        Case { connections: [0, 1], ..silent("late acknowledgments", &late_acks(), 600) },
+        Case {
+            connections: [0, 1],
+            limits: &[Limit::ApplicationSends, Limit::Handshake, Limit::Request, Limit::InFlight],
+            ..silent("two pieces", &two_pieces(), 378)
+        },
         Case {
             connections: [0, 1],
             says: &["had written nothing more to send", "the client asked for plain TCP"],
@@ -437,6 +469,7 @@ fn a_closed_window_is_no_delayed_acknowledgment() {
     for sender in [CLIENT, SERVER] {
         let (late, sentence) = answer(1400, sender);
         assert!(!late && !sentence.contains("TCP_NODELAY"), "{sender}: {sentence}");
+        assert!(sentence.contains("the server's window, of 1400 B at most, was used up"), "{sender}: {sentence}");
         let (late, sentence) = answer(60_000, sender);
         assert!(late, "with room it is one, captured at {sender}: {sentence}");
     }

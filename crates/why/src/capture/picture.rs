@@ -390,6 +390,8 @@ fn leaving(here: &Place, side: usize, rtt: u64) -> Vec<Packet> {
     // Arrival that the acknowledgment before told of.
     let mut before = 0;
     let (mut singles, mut pairs) = (0, 0);
+    // The packet that left when nothing was on its way, as long as no other has followed.
+    let mut lone = None;
     // No answer comes sooner: the shortest time from here to the peer and back.
     let soonest = here.near[1 - side].unwrap_or(rtt);
     // The shortest way there of data, which takes longer on a link than a SYN.
@@ -399,6 +401,7 @@ fn leaving(here: &Place, side: usize, rtt: u64) -> Vec<Packet> {
             let has_number = entry.length > 0 || entry.is(Flags::SYN) || entry.is(Flags::FIN);
             let arrived = if has_number { NEVER } else { entry.at.saturating_add(rtt / 2) };
             if has_number {
+                lone = open.is_empty().then_some(packets.len());
                 open.push_back(packets.len());
             }
             packets.push(raw(entry, entry.at, arrived));
@@ -446,7 +449,8 @@ fn leaving(here: &Place, side: usize, rtt: u64) -> Vec<Packet> {
         let single = covered.len() == 1 && !entry.has(SACK);
         singles += i32::from(single);
         pairs += i32::from(covered.len() > 1);
-        let kept_back = single && pairs > singles;
+        // One that was alone on its way stood in no queue of its own connection: its receiver took that long.
+        let kept_back = single && (pairs > singles || lone == covered.first().copied());
         let last =
             covered.iter().copied().max_by_key(|index| packets[*index].1.seq.wrapping_sub(entry.ack).cast_signed());
         for index in covered {

@@ -193,6 +193,13 @@ pub(crate) fn judge(flows: &[FlowPicture], side: usize, traffic: Vec<PathTraffic
     let settled = (0..paths).map(settled).collect();
     let (from, to) = (Instant::from_nanos(begin), Instant::from_nanos(end));
     trial.flush(to);
+    if paths == 1 {
+        // No scheduler has a choice there: what did not leave was not written.
+        let unwritten =
+            |cause: Cause| (cause.limit == Limit::Scheduler).then_some(Cause::of_all(Limit::ApplicationSends));
+        trial.bands.reassign(from, unwritten);
+        trial.paths.iter_mut().for_each(|bands| bands.reassign(from, unwritten));
+    }
     let unused = |(path, bands): (usize, &Bands)| bands.between(from, to, Cause::of(Limit::Unused, path));
     Some(Verdict {
         bands: trial.bands.between(from, to, Cause::of_all(Limit::Handshake)),
