@@ -132,13 +132,10 @@ fn named(metadata: &Metadata) -> &'static str {
 mod tests {
     use super::*;
 
-    fn said(path: &str) -> String {
-        text(Path::new(path), WRITTEN).expect_err(path).to_string()
-    }
-
     #[cfg(unix)]
     #[test]
     fn only_regular_files_are_opened() {
+        let said = |path: &str| text(Path::new(path), WRITTEN).expect_err(path).to_string();
         assert!(said("/dev/zero").starts_with("it is a device, and only regular files"), "{}", said("/dev/zero"));
         let folder = std::env::temp_dir();
         let folder = folder.to_str().expect("its name is text");
