@@ -6,7 +6,7 @@
 //!
 //! A new one on another path takes its place, under the same identifier and with everything written so far, when
 //!
-//! 1. nothing has come from the server but the SYN/ACK, no acknowledgment and no data;
+//! 1. nothing has come from the server but the SYN/ACK, neither an acknowledgment, if only of nothing new, nor data;
 //! 2. the first path has been silent for two timeouts, or its interface is down;
 //! 3. the server has refused a join on another path: it had no keys then, so its application had heard of nothing;
 //! 4. no data has left, or the application has called it replayable
@@ -23,9 +23,9 @@
 use super::race::Opening;
 use super::{Connection, Mode, Role};
 use crate::shared::{Route, Shared};
-use crate::subflow::{State, Subflow};
+use crate::subflow::State;
 use anabranch_policy::Event as PolicyEvent;
-use anabranch_units::Instant;
+use anabranch_units::{Duration, Instant};
 use anabranch_wire::{MpOption, ResetReason};
 
 /// A connection begins anew at most so often.
@@ -65,18 +65,16 @@ impl Connection {
     /// The server has refused a join.
     pub(super) fn on_join_refused(&mut self, now: Instant, shared: &mut Shared) {
         let Some(first) = self.subflows.initial().filter(|_| self.may_reopen()) else { return };
-        self.paths.reopening.due = Some(given_up_at(first, shared).max(now));
+        let is_down = shared.down.contains(&first.flow.src);
+        let silent: Duration = first.tx.rtt.rto() * TIMEOUTS;
+        self.paths.reopening.due = Some(if is_down { now } else { (first.liveness.heard + silent).max(now) });
         self.on_reopening_deadline(now, shared);
     }
 
-    /// The first path has had its time, unless it has answered since: then it is not the path that loses the keys.
+    /// The first path has had its time.
     pub(super) fn on_reopening_deadline(&mut self, now: Instant, shared: &mut Shared) {
-        if self.paths.reopening.due.take_if(|due| *due <= now).is_none() || !self.may_reopen() {
-            return;
-        }
-        match self.subflows.initial().map(|first| given_up_at(first, shared)).filter(|at| *at > now) {
-            Some(later) => self.paths.reopening.due = Some(later),
-            None => self.reopen(now, shared),
+        if self.paths.reopening.due.take_if(|due| *due <= now).is_some() && self.may_reopen() {
+            self.reopen(now, shared);
         }
     }
 
@@ -89,7 +87,9 @@ impl Connection {
             && !self.life.is_fast_closing()
             && self.receiver.next() == 0;
         let Some(first) = self.subflows.initial().filter(|_| unheard) else { return false };
-        let silent = first.tx.recovery.snd_una() <= 1 && first.rx.bytes_received == 0 && first.rx.peer_fin.is_none();
+        // A path that has answered since the handshake is not the one that loses the keys: a box drops them.
+        let answered = first.opened_at.is_some_and(|at| first.liveness.heard > at);
+        let silent = !answered && first.tx.recovery.snd_una() <= 1 && first.rx.peer_fin.is_none();
         let harmless = first.tx.recovery.snd_nxt() <= 1 || self.paths.reopening.replayable;
         // A join that was answered shows that the server has the keys.
         let alone = self.subflows.iter().all(|subflow| !subflow.is_join() || subflow.state == State::SynSent);
@@ -134,10 +134,4 @@ impl Connection {
         }
         self.start_race(now, opening, shared);
     }
-}
-
-/// Time at which nothing more is expected of the first path.
-fn given_up_at(first: &Subflow, shared: &Shared) -> Instant {
-    let silent = first.tx.rtt.rto() * TIMEOUTS;
-    if shared.down.contains(&first.flow.src) { Instant::ZERO } else { first.liveness.heard + silent }
 }
