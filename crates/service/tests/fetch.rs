@@ -287,6 +287,25 @@ fn what_breaks_off_is_an_error() {
     assert!(matches!(said(endless, End::Reset).error, Some(FetchError::Broken)), "only an orderly end ends a body");
 }
 
+/// The end of a body that nothing else ends is a DATA_FIN that a box hides; the server learns by the client's FIN that
+/// it has to close as TCP does. A body with a length needs none.
+#[test]
+fn a_body_ends_though_a_box_hides_the_end() {
+    for (url, head) in [
+        ("http://10.0.0.1/", &b"HTTP/1.1 200 OK\r\n\r\n"[..]),
+        ("http://10.0.0.1/", b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n"),
+        ("tcp://10.0.0.1:80", b""),
+    ] {
+        let reply = [head, &pattern::slice(0, 50_000)[..]].concat();
+        let kept = Kept::default();
+        let mut pair = Pair::new(fetch(url, &kept), Liar::new(&reply, End::Close));
+        pair.strips = true;
+        let outcome = outcome(pair);
+        assert!(outcome.error.is_none() && outcome.pattern && outcome.received == 50_000, "{url}: {outcome:?}");
+        assert!(outcome.finished.is_some_and(|took| took < Duration::from_millis(200)), "{url}: {outcome:?}");
+    }
+}
+
 #[test]
 fn what_is_said_with_an_error_is_no_content() {
     for reply in [

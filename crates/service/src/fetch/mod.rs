@@ -18,7 +18,7 @@ use crate::journal::Journal;
 use crate::patience::{LEAST_RATE, Pace, Patience};
 use crate::report::ConnectionReport;
 use crate::stream::Stream;
-use anabranch_engine::{ConnectionId, Event, Read, ReadError};
+use anabranch_engine::{ConnectionId, Event, FallbackReason, Read, ReadError};
 use anabranch_host::{Application, Context, FIRST_TOKEN, Ready};
 use anabranch_units::{Duration, Instant};
 use anabranch_wire::pattern;
@@ -85,6 +85,12 @@ pub struct Fetch<S> {
     spare: Bytes,
     /// The connection is over; what it had received is still to be read.
     gone: bool,
+    /// MPTCP was given up alone for this reason, and the peer may not know.
+    fell_back: Option<FallbackReason>,
+    /// Our FIN has told it.
+    said_end: bool,
+    /// Time at which something of the reply last arrived.
+    moved: Instant,
     started: Instant,
     patience: Patience,
     phase: Phase,
@@ -106,6 +112,8 @@ enum Phase {
 
 /// Interval of reports to the [`Watch`].
 const WATCH: Duration = Duration::from_millis(100);
+/// Pause after which the end of a reply may have come unseen.
+const QUIET: Duration = Duration::from_secs(1);
 /// The sink's.
 const SINK: Token = Token(FIRST_TOKEN);
 
@@ -131,6 +139,9 @@ impl<S: Sink> Fetch<S> {
             held: Bytes::new(),
             spare: Bytes::new(),
             gone: false,
+            fell_back: None,
+            said_end: false,
+            moved: Instant::ZERO,
             started: Instant::ZERO,
             patience: Patience::new(Instant::ZERO, &FetchLimits::default().pace),
             phase: Phase::Connecting,
@@ -204,6 +215,10 @@ impl<S: Sink> Fetch<S> {
         let mut stream = Stream::new(cx.endpoint, id, cx.now);
         let sent = if self.gone { Ok(()) } else { self.send(&mut stream) };
         let result = sent.and_then(|()| self.receive(cx.now, || stream.read_on()));
+        if self.misses_the_end().is_some_and(|at| at <= cx.now) {
+            self.said_end = true;
+            stream.shutdown();
+        }
         self.patience.note(cx.now, stream.moved(), stream.load().as_ref(), true, &self.limits.pace);
         match result {
             Ok(true) => {
@@ -240,6 +255,17 @@ impl<S: Sink> Fetch<S> {
         Ok(())
     }
 
+    /// Time from which on the end of the reply may have come unseen: it is a DATA_FIN if the peer does not know of our
+    /// fallback. Our FIN tells it (RFC 8684 §3.7), and there is nothing more to say. A peer that has been with MPTCP for
+    /// certain is left alone while it sends: it may close the subflow at a FIN whose options are lost.
+    fn misses_the_end(&self) -> Option<Instant> {
+        // Nothing of the upload is left to be handed over.
+        let done = self.held.is_empty() && self.outcome.uploaded == self.upload.length();
+        let open = self.phase == Phase::Exchange && !self.gone && !self.said_end;
+        let reason = self.fell_back.filter(|_| done && open && self.reply.lasts_until_close())?;
+        Some(if reason == FallbackReason::FirstData { self.started } else { self.moved + QUIET })
+    }
+
     /// Reads as long as the sink has room; true if the body is whole.
     fn receive(&mut self, now: Instant, mut read: impl FnMut() -> Result<Read, ReadError>) -> Result<bool, FetchError> {
         while !self.reply.is_done() {
@@ -266,6 +292,7 @@ impl<S: Sink> Fetch<S> {
                     self.check_range(status, range)?;
                 }
                 Step::Body(piece) => {
+                    self.moved = now;
                     self.outcome.first_byte.get_or_insert(now.since(self.started));
                     self.outcome.pattern &= pattern::matches(self.outcome.received, &piece);
                     self.outcome.received += piece.len() as u64;
@@ -424,7 +451,12 @@ impl<S: Sink> Application for Fetch<S> {
             Event::Readable | Event::Writable | Event::PeerFinished => self.advance(cx),
             Event::Closed | Event::Reset => self.on_gone(cx),
             Event::Reopened { multipath } => self.outcome.multipath = multipath,
-            Event::Fallback(_) => self.outcome.multipath = false,
+            Event::Fallback(reason) => {
+                self.outcome.multipath = false;
+                let alone = matches!(reason, FallbackReason::FirstData | FallbackReason::OptionsLost);
+                self.fell_back = alone.then_some(reason);
+                self.advance(cx);
+            }
             _ => {}
         }
     }
@@ -446,7 +478,7 @@ impl<S: Sink> Application for Fetch<S> {
         let due = self.due().map(|(at, _)| at);
         let closing = if let Phase::Closing(at) = self.phase { Some(at) } else { None };
         let watch = self.watch.as_ref().filter(|_| self.phase != Phase::Over).map(|(_, at)| *at);
-        [due, closing, watch].into_iter().flatten().min()
+        [due, closing, watch, self.misses_the_end()].into_iter().flatten().min()
     }
 
     fn on_timeout(&mut self, cx: &mut Context<'_>) {
@@ -465,7 +497,7 @@ impl<S: Sink> Application for Fetch<S> {
             // Not the peer's fault: our output is slow.
             Some((_, FetchError::Stalled)) if !self.sink.has_room() => self.patience.renew(cx.now, &self.limits.pace),
             Some((_, error)) => self.fail(cx, error),
-            None => self.settle(cx),
+            None => self.advance(cx),
         }
     }
 

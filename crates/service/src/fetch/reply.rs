@@ -47,6 +47,11 @@ impl Reply {
         self.body.as_ref().is_some_and(BodyReader::is_done)
     }
 
+    /// Only the end of the stream ends the reply.
+    pub(super) fn lasts_until_close(&self) -> bool {
+        self.body.as_ref().is_some_and(BodyReader::lasts_until_close)
+    }
+
     /// The stream has ended.
     pub(super) fn end(&mut self) -> Result<(), FetchError> {
         match self.body.as_mut().map(BodyReader::end) {

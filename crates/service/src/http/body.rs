@@ -107,6 +107,11 @@ impl BodyReader {
     }
 
     /// The whole body has come.
+    /// Only the end of the stream ends the body.
+    pub(crate) fn lasts_until_close(&self) -> bool {
+        matches!(self.state, State::Close)
+    }
+
     pub(crate) fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
     }

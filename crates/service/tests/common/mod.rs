@@ -4,7 +4,7 @@
 use anabranch_engine::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
 use anabranch_host::{Application, Context};
 use anabranch_units::{Bytes as Size, Duration, Instant, Seed};
-use anabranch_wire::Segment;
+use anabranch_wire::{Flags, Segment};
 use bytes::{Buf, Bytes};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -30,6 +30,8 @@ pub struct Pair<C, S> {
     sent: u64,
     /// Loses every n-th segment.
     pub lose_every: Option<u64>,
+    /// A box takes the MPTCP options out of what the server says after its SYN/ACK.
+    pub strips: bool,
     poll: mio::Poll,
 }
 
@@ -60,6 +62,7 @@ impl<C: Application, S: Application> Pair<C, S> {
             wire: BTreeMap::new(),
             sent: 0,
             lose_every: None,
+            strips: false,
             poll: mio::Poll::new().unwrap(),
         };
         pair.server(|server, cx| server.on_start(cx));
@@ -127,7 +130,10 @@ impl<C: Application, S: Application> Pair<C, S> {
                 quiet = false;
             }
             for from in 0..2 {
-                while let Some(transmit) = self.endpoints[from].poll_transmit(self.now) {
+                while let Some(mut transmit) = self.endpoints[from].poll_transmit(self.now) {
+                    if self.strips && from == 1 && !transmit.segment.flags.has(Flags::SYN) {
+                        transmit.segment.options.strip_mptcp();
+                    }
                     let size = transmit.segment.wire_length();
                     self.endpoints[from].handle_departure(transmit.tag, size);
                     self.sent += 1;
