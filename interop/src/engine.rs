@@ -134,8 +134,8 @@ impl Engine {
 }
 
 impl<A: Application + 'static> Engine<A> {
-    /// Runs an engine on the TUN device `name` in `namespace`, recorded in the file `capture`, with the application that
-    /// `make` gives on the engine's thread, which is one of the namespace.
+    /// Runs an engine on the TUN device `name` in `namespace`, recorded in the file `capture`, with the application
+    /// that `make` gives on the engine's thread, which is one of the namespace.
     pub fn host(
         namespace: &Namespace,
         name: &str,
@@ -225,8 +225,8 @@ impl<A: Application + 'static> Engine<A> {
 
     /// Looks for broken invariants in all that the endpoint holds.
     pub fn check(&self) -> Result<(), String> {
-        // The endpoint is sound once its queues are drained. In the midst of a round, packets may have been read that are
-        // not answered yet; of a few rounds one finds it at rest.
+        // The endpoint is sound once its queues are drained. In the midst of a round, packets may have been read that
+        // are not answered yet; of a few rounds one finds it at rest.
         let mut result = Ok(());
         wait(DRAINED, || {
             result = self.with(|_, cx| cx.endpoint.check(cx.now));

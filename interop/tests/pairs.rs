@@ -1,6 +1,6 @@
 //! Pairs of settings and faults drawn by lot, one connection each: an engine and a kernel in both roles, every byte
-//! compared with its pattern at both ends. The engine's end is its application or a proxy on it, behind which a kernel's
-//! socket talks plain TCP.
+//! compared with its pattern at both ends. The engine's end is its application or a proxy on it, behind which a
+//! kernel's socket talks plain TCP.
 //!
 //! Two kernels under the same pair are the control: a pair that they do not survive either says nothing of the engine,
 //! and is reported as such. They are only asked when the engine has failed.

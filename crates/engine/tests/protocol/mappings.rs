@@ -200,9 +200,9 @@ fn what_fell_out_of_a_mapping_at_the_edge_of_the_window_is_taken() {
     assert_eq!(puppet.read.len(), 3000);
 }
 
-/// A server that has fallen back, of which the client does not hear, refuses its join at the third ACK. Nobody counts on
-/// that subflow, so bytes without a mapping on the first are plain TCP's. They are not if the join was not refused, or
-/// if the server had sent something on it.
+/// A server that has fallen back, of which the client does not hear, refuses its join at the third ACK. Nobody counts
+/// on that subflow, so bytes without a mapping on the first are plain TCP's. They are not if the join was not refused,
+/// or if the server had sent something on it.
 #[test]
 fn a_refused_join_leaves_plain_tcp_open() {
     for (refused, sent, follows) in [(true, 0, true), (false, 0, false), (true, 100, false)] {

@@ -119,9 +119,8 @@ impl Insured {
         let healthy = carrier.view.filter(|its| !failed(its));
         let late = |piece: &Piece| carrier.view.is_some_and(|its| now > overdue(piece, its));
         // Lost data come first, then the oldest: behind data that are not late none are.
-        let in_time = |at: &Transmission, _| {
-            !at.lost && healthy.is_some() && (!affords_late || (ends && !late(&at.piece)))
-        };
+        let in_time =
+            |at: &Transmission, _| !at.lost && healthy.is_some() && (!affords_late || (ends && !late(&at.piece)));
         // Late data are the oldest: the first that has not been repeated decides.
         if let Some((Transmission { piece, lost }, passed)) =
             first_single(carrier.state.id, Order::OldestFirst, state.mark, flight, in_time)

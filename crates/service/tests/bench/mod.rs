@@ -70,7 +70,7 @@ pub struct Bench {
     /// The first data of each connection that the other engine opens is lost, again and again, and nothing joins: by
     /// port, where it began.
     pub holes: Option<BTreeMap<u16, SubflowSeq>>,
-    /// Nothing gets through between the engines.
+    /// Loses all segments between the engines.
     pub cut: bool,
     poll: Poll,
     now: Instant,
