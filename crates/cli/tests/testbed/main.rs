@@ -18,7 +18,6 @@ mod ordinary_user;
 mod soak;
 mod steer;
 mod terminal;
-mod twice;
 mod watch;
 
 use common::directory;
