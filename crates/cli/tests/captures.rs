@@ -176,6 +176,9 @@ fn same_facts(what: &str, inspect: &serde_json::Value, why: &serde_json::Value, 
     assert_eq!(mptcp.len() + plain.len(), 1 + why["other_connections"].as_u64().unwrap() as usize, "{what}");
     assert_eq!(judged["multipath"].as_bool().unwrap(), number <= mptcp.len(), "{what}");
     assert_eq!(twin["multipath"], judged["multipath"], "{what}");
+    // Plain TCP has none.
+    let version = mptcp.get(number - 1).map_or(&serde_json::Value::Null, |it| &it["version"]);
+    assert_eq!((&judged["version"], &twin["version"]), (version, version), "{what}");
     let seen = mptcp.get(number - 1).unwrap_or_else(|| &plain[number - 1 - mptcp.len()]);
     assert_eq!((&judged["endpoints"], &twin["endpoints"]), (&seen["endpoints"], &seen["endpoints"]), "{what}");
     let direction = &judged["directions"][0];

@@ -300,6 +300,8 @@ fn agree(name: &str, capture: &[u8]) -> [usize; 2] {
     for number in 1..=inquiry.connections() {
         let connection = inquiry.answer(Some(number)).connection.unwrap();
         assert_eq!(connection.multipath, number <= counts[0], "{name}");
+        let version = report.connections.get(number - 1).and_then(|it| it.version);
+        assert_eq!(connection.version, version, "{name}");
         for direction in &connection.directions {
             same_direction(name, &report, number, direction);
         }
@@ -307,6 +309,7 @@ fn agree(name: &str, capture: &[u8]) -> [usize; 2] {
         let from = connection.directions.iter().find(|direction| direction.bytes == twin.bytes);
         assert!(from.is_some() || connection.directions.is_empty(), "{name}: {} bytes in the twin", twin.bytes);
         assert_eq!((twin.multipath, &twin.endpoints), (connection.multipath, &connection.endpoints), "{name}");
+        assert_eq!(twin.version, version, "{name}");
     }
     counts
 }
@@ -339,6 +342,11 @@ fn same_direction(name: &str, report: &Report, number: usize, direction: &Judged
 fn the_commands_agree() {
     for case in cases() {
         assert_eq!(agree(case.name, &case.capture), case.connections, "{}", case.name);
+    }
+    for version in [0, 1] {
+        let capture = common::pcap(&pieces(version).records, 65_535);
+        let judged = inquiry("version", &capture).answer(None).connection.unwrap();
+        assert_eq!(judged.version, Some(version));
     }
     let Some(folder) = std::env::var_os("ANABRANCH_FOREIGN_PCAPS") else {
         eprintln!("SKIPPED: captures of others; ANABRANCH_FOREIGN_PCAPS names a folder with some");

@@ -41,6 +41,8 @@ pub struct JudgedConnection {
     pub number: usize,
     /// True if it is MPTCP.
     pub multipath: bool,
+    /// Protocol version of MPTCP; absent for plain TCP, and where the capture misses the handshake.
+    pub version: Option<u8>,
     /// Options of MPTCP in words, where the handshake of their connection is not in the capture.
     pub orphan_options: Vec<String>,
     /// Names of the two sides: `client` and `server`, or `A` and `B`.

@@ -35,7 +35,9 @@ pub use trace::{Flight, Heard, Sent, Trace, TracedFlow};
 pub use twin::{Estimate, Twin, TwinError};
 
 use crate::{Band, Bands, Interval, Limit, PathTime, Share};
-use anabranch_inspect::{FileReport, Limits, Offer, PlainReport, Watched, inspect_bytes, inspect_watched};
+use anabranch_inspect::{
+    ConnectionReport, FileReport, Limits, Offer, PlainReport, Watched, inspect_bytes, inspect_watched,
+};
 use choice::{Candidate, candidates};
 use faults::Group;
 use log::{FlowLog, Log};
@@ -191,6 +193,12 @@ impl CaptureInquiry {
         }
     }
 
+    /// Findings of the inspector about a connection, if it is MPTCP.
+    fn report(&self, candidate: &Candidate) -> Option<&ConnectionReport> {
+        let connections = &self.watched.findings.report.connections;
+        connections.iter().find(|it| candidate.multipath && it.number == candidate.number)
+    }
+
     fn paint(&self, candidate: &Candidate) -> Painted<'_> {
         let flows: Vec<(&FlowLog, bool)> = candidate
             .members
@@ -268,13 +276,7 @@ impl CaptureInquiry {
     fn judge(&self, candidate: &Candidate) -> JudgedConnection {
         let painted = self.paint(candidate);
         let names = self.names(&painted);
-        let report = self
-            .watched
-            .findings
-            .report
-            .connections
-            .iter()
-            .find(|it| candidate.multipath && it.number == candidate.number);
+        let report = self.report(candidate);
         let group = Group {
             flows: painted
                 .flows
@@ -326,6 +328,7 @@ impl CaptureInquiry {
         JudgedConnection {
             number: candidate.number,
             multipath: candidate.multipath,
+            version: self.report(candidate).and_then(|report| report.version),
             orphan_options: plain.map_or(Vec::new(), PlainReport::orphan_words),
             sides: candidate.sides.map(str::to_owned),
             endpoints: candidate.endpoints(&self.log),
@@ -348,13 +351,7 @@ impl CaptureInquiry {
             let some = pictures.iter().any(|it| carries(&it));
             pictures.iter().filter(|it| !some || carries(it)).all(sees)
         };
-        let report = self
-            .watched
-            .findings
-            .report
-            .connections
-            .iter()
-            .find(|it| candidate.multipath && it.number == candidate.number);
+        let report = self.report(candidate);
         let offers = |flow: &FlowLog| [flow.syn, flow.syn_ack, flow.third].contains(&Offer::Cut);
         About {
             one_host: painted.paths.iter().all(|(own, other)| own == other),

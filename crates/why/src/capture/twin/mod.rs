@@ -35,6 +35,8 @@ pub struct Twin {
     pub connection: usize,
     /// True if it is MPTCP.
     pub multipath: bool,
+    /// Protocol version of MPTCP; absent for plain TCP, and where the capture misses the handshake.
+    pub version: Option<u8>,
     /// Address and port of the two sides on the first subflow.
     pub endpoints: [String; 2],
     /// Place of the capture, in words.
@@ -194,6 +196,7 @@ impl CaptureInquiry {
         let mut twin = Twin {
             connection: candidate.number,
             multipath: candidate.multipath,
+            version: self.report(candidate).and_then(|report| report.version),
             endpoints: candidate.endpoints(&self.log),
             captured: super::captured(&about, candidate, side),
             bytes: self.bytes(candidate, side),
