@@ -33,6 +33,7 @@ fn main() -> ExitCode {
     each_role(&mut cases, "options_taken_in_the_middle_both_ways", |role| in_the_middle(role, &CHAINS));
     each_role(&mut cases, "options_taken_in_the_middle_towards_the_engine", |role| in_the_middle(role, &CHAINS[..1]));
     each_role(&mut cases, "options_taken_in_the_middle_towards_the_kernel", |role| in_the_middle(role, &CHAINS[1..]));
+    each_role(&mut cases, "only_the_kernel_sends_as_its_options_are_lost", only_the_kernel_sends);
     each_role(&mut cases, "joins_stripped_on_one_path", join_stripped);
     each_role(&mut cases, "joins_dropped_on_one_path", join_dropped);
     each_role(&mut cases, "options_taken_from_one_of_two_subflows", one_of_two);
@@ -142,6 +143,21 @@ fn in_the_middle(role: Role, chains: &[&str]) {
     let fallback = meeting.connection().stats.fallback;
     assert!(fallback.is_some() && meeting.said(Event::Fallback(fallback.unwrap())), "{}", meeting.describe());
     meeting.close(Role::Client);
+}
+
+/// The kernel's options are lost in mid-stream and the engine has nothing to send that could tell it. Without DATA_ACKs
+/// the kernel repeats what it sent, on the same subflow, and nothing tells the repetition from more of the stream.
+fn only_the_kernel_sends(role: Role) {
+    let mut meeting = Ground::one_path(role).meet();
+    meeting.exchange(MIB, MIB);
+    meeting.ground.make_chains();
+    meeting.ground.filter(&format!("add rule inet box {} {STRIP}", CHAINS[0]));
+    meeting.kernel_send(8 * MIB);
+    meeting.engine_receive();
+    std::thread::sleep(Duration::from_secs(1));
+    meeting.engine_receive();
+    assert_eq!(meeting.connection().stats.fallback, Some(FallbackReason::OptionsLost), "{}", meeting.describe());
+    meeting.close(role);
 }
 
 /// A box on the second path takes MP_JOIN out: no second subflow, nothing else changes.
