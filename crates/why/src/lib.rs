@@ -23,6 +23,7 @@ mod judge;
 mod limit;
 mod live;
 mod pauses;
+mod phrases;
 mod sentence;
 
 pub use alternative::{Alternative, Alternatives, Kind, LeftOut, Load, Others};

@@ -2,14 +2,11 @@
 
 use super::answer::{CaptureAnswer, Confidence, Fault, FaultKind, JudgedConnection, JudgedDirection, PathMeasured};
 use super::beside;
+use crate::phrases::{self, Ends, LOSSY, SHORTER_QUEUE, is_bloated};
 use crate::{Limit, Share};
 
 /// A window up to this is small \[B\].
 const SMALL_WINDOW: u64 = 256 << 10;
-/// Share of packets lost that is worth a word.
-const LOSSY: f64 = 0.003;
-/// Times that a queue lengthens the round trip before it is worth a word.
-const BLOATED: f64 = 3.0;
 
 /// Puts an answer into words.
 pub(crate) fn sentence(answer: &CaptureAnswer) -> String {
@@ -140,7 +137,7 @@ fn bloat(connection: &JudgedConnection, direction: &JudgedDirection) -> Option<S
     let bloated = direction.measured.iter().filter_map(|it| {
         let rtt = connection.paths.iter().find(|path| path.name == it.path)?.rtt_ms?;
         let queue = it.queue_ms?;
-        (queue >= BLOATED * rtt.max(1.0) && queue >= 50.0).then_some((it, queue, rtt))
+        is_bloated(queue, rtt).then_some((it, queue, rtt))
     });
     let (it, queue, rtt) = bloated.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let queue = format!("the queue of {} held packets for {queue:.0} ms beyond its {rtt:.0} ms", it.path);
@@ -169,21 +166,17 @@ fn clause(connection: &JudgedConnection, direction: &JudgedDirection, share: &Sh
     let measured = direction.measured.iter().find(|it| Some(&it.path) == share.path.as_ref());
     let losses = measured.filter(|it| it.packets > 0).map(|it| it.lost as f64 / it.packets as f64);
     let lossy = losses.filter(|share| *share >= LOSSY);
+    let [of_sender, on_sender] = ["of", "on"].map(|word| format!("{word} {sender}"));
+    let ends = Ends { of_sender: &of_sender, on_sender: &on_sender, on_receiver: &format!("on {receiver}") };
+    let common = phrases::clause(share.limit, &path, &ends).unwrap_or_default();
     match share.limit {
         Limit::Handshake => ("the connection was being set up".to_owned(), None),
         Limit::Request => (format!("the request was on its way to {sender}"), None),
         Limit::Join => (format!("{path} was still being joined, and the paths there were could carry no more"), None),
-        Limit::SlowStart => (format!("the congestion window of {path} was still growing, and was full"), None),
+        Limit::SlowStart | Limit::ApplicationSends | Limit::ApplicationReads => (common, None),
         Limit::CongestionWindow => match lossy {
-            Some(share) => (
-                format!(
-                    "the congestion window of {path} was full and left it idle, after losses: {} of its packets were \
-                     lost",
-                    percent(share)
-                ),
-                None,
-            ),
-            None => settled(connection, direction, &path),
+            Some(share) => (format!("{common}, after losses: {} of its packets were lost", percent(share)), None),
+            None => settled(connection, direction, &path, common),
         },
         Limit::PeerWindow => (format!("{window} was used up by data on its way"), larger),
         Limit::HeadOfLine => (format!("{receiver} held data behind a hole on {path}"), larger),
@@ -191,15 +184,10 @@ fn clause(connection: &JudgedConnection, direction: &JudgedDirection, share: &Sh
         Limit::Pacing => (format!("{sender} held segments for {path} back, by pacing or TCP Small Queues"), None),
         Limit::Nagle => (format!("Nagle's algorithm held a short segment back on {path} until an ACK came"), None),
         Limit::Timeout => (format!("{sender} waited for a retransmission timeout on {path}"), None),
-        Limit::SendBuffer => (
-            format!("the send buffer of {sender} was full of data that was not acknowledged"),
-            Some(format!("A larger one would help: net.ipv4.tcp_wmem, SO_SNDBUF of {sender}.")),
-        ),
-        Limit::ApplicationSends => (format!("the application on {sender} had written nothing more to send"), None),
-        Limit::ApplicationReads => {
-            (format!("the application on {receiver} did not read what was there, and its window closed"), None)
+        Limit::SendBuffer => {
+            (common, Some(format!("A larger one would help: net.ipv4.tcp_wmem, SO_SNDBUF of {sender}.")))
         }
-        Limit::PathFull => full(connection, direction, share),
+        Limit::PathFull => full(connection, direction, share, common),
         Limit::PathDown => (format!("nothing that was sent on {path} arrived, as if it were down"), None),
         Limit::InFlight => ("all data was sent, and the last of it was on its way".to_owned(), None),
         Limit::Unused => ("no path could carry data".to_owned(), None),
@@ -207,8 +195,12 @@ fn clause(connection: &JudgedConnection, direction: &JudgedDirection, share: &Sh
 }
 
 /// A congestion window that is full though nothing was lost: most often it left slow start too early.
-fn settled(connection: &JudgedConnection, direction: &JudgedDirection, path: &str) -> (String, Option<String>) {
-    let clause = format!("the congestion window of {path} was full and left it idle");
+fn settled(
+    connection: &JudgedConnection,
+    direction: &JudgedDirection,
+    path: &str,
+    clause: String,
+) -> (String, Option<String>) {
     let it = direction.measured.iter().find(|it| it.path == path);
     let rtt = connection.paths.iter().find(|it| it.name == path).and_then(|it| it.rtt_ms);
     let early = it.zip(rtt).and_then(|(it, rtt)| {
@@ -231,18 +223,20 @@ fn settled(connection: &JudgedConnection, direction: &JudgedDirection, path: &st
 /// Share of what a round trip carries, below which a slow start that ends is no answer to a queue.
 const EARLY: f64 = 0.5;
 
-fn full(connection: &JudgedConnection, direction: &JudgedDirection, share: &Share) -> (String, Option<String>) {
-    let clause = match &share.path {
-        Some(path) => format!("{path} carried all that it can"),
-        None => "all paths in use carried all that they can".to_owned(),
-    };
+fn full(
+    connection: &JudgedConnection,
+    direction: &JudgedDirection,
+    share: &Share,
+    of_one: String,
+) -> (String, Option<String>) {
+    let of_all = || "all paths in use carried all that they can".to_owned();
+    let clause = if share.path.is_some() { of_one } else { of_all() };
     let clause = match beside::beside(direction, share.path.as_ref()) {
         Some(beside) => format!("{clause}: {beside}"),
         None => clause,
     };
-    let remedy = "A shorter or managed queue there (CoDel, CAKE) would bring the same rate without the delay.";
     match bloat(connection, direction) {
-        Some(bloat) => (clause + &bloat, Some(remedy.to_owned())),
+        Some(bloat) => (clause + &bloat, Some(SHORTER_QUEUE.to_owned())),
         None => (clause, None),
     }
 }

@@ -3,11 +3,8 @@
 use super::answer::{LiveConnection, LiveShare, LiveSubflow};
 use super::judge::Look;
 use crate::Limit;
+use crate::phrases::{self, Ends, LOSSY, SHORTER_QUEUE, is_bloated};
 
-/// Share of segments sent again that is worth a word.
-const LOSSY: f64 = 0.003;
-/// Times that a queue lengthens the round trip before it is worth a word, and the least time \[ms\].
-const BLOATED: (f64, f64) = (3.0, 50.0);
 /// `TCP_SYN_SENT`.
 const SYN_SENT: u8 = 2;
 /// Bytes that tell that a connection carries data.
@@ -81,16 +78,17 @@ fn main(connection: &LiveConnection, length: u64) -> Vec<String> {
     sentences
 }
 
+/// Both ends of what is told live: only this host is seen.
+const HERE: Ends<'_> = Ends { of_sender: "here", on_sender: "here", on_receiver: "here" };
+
 /// A limit as a clause, with the remedy if there is one.
 fn clause(connection: &LiveConnection, share: &LiveShare, length: u64) -> (String, Option<&'static str>) {
     let path = share.path.as_deref().unwrap_or("a subflow");
     let on_path = || connection.subflows.iter().filter(|it| share.path.as_ref() == Some(&it.path));
+    let common = share.limit.and_then(|limit| phrases::clause(limit, path, &HERE)).unwrap_or_default();
     match share.limit {
         None => ("nothing on this host was waited for: the other host sends, and its side tells more".to_owned(), None),
-        Some(Limit::ApplicationReads) => {
-            ("the application here did not read what was there, and its window closed".to_owned(), None)
-        }
-        Some(Limit::ApplicationSends) => ("the application here had written nothing more to send".to_owned(), None),
+        Some(Limit::ApplicationReads | Limit::ApplicationSends | Limit::SlowStart) => (common, None),
         Some(Limit::PeerWindow) => {
             let window = connection.subflows.iter().map(|it| it.window).max().unwrap_or(0);
             (
@@ -104,26 +102,17 @@ fn clause(connection: &LiveConnection, share: &LiveShare, length: u64) -> (Strin
                 ),
             )
         }
-        Some(Limit::SendBuffer) => (
-            "the send buffer here was full of data that was not acknowledged".to_owned(),
-            Some("A larger one would help: net.ipv4.tcp_wmem, SO_SNDBUF."),
-        ),
+        Some(Limit::SendBuffer) => (common, Some("A larger one would help: net.ipv4.tcp_wmem, SO_SNDBUF.")),
         Some(Limit::CongestionWindow) => match on_path().map(losses).find(|share| *share >= LOSSY) {
-            Some(losses) => (
-                format!(
-                    "the congestion window of {path} was full and left it idle, after losses: {:.1} % of its segments \
-                     were sent again",
-                    100.0 * losses
-                ),
-                None,
-            ),
-            None => (format!("the congestion window of {path} was full and left it idle"), None),
+            Some(losses) => {
+                (format!("{common}, after losses: {:.1} % of its segments were sent again", 100.0 * losses), None)
+            }
+            None => (common, None),
         },
-        Some(Limit::SlowStart) => (format!("the congestion window of {path} was still growing, and was full"), None),
         Some(Limit::Timeout) => (format!("{path} waited for a retransmission timeout"), None),
         Some(Limit::Pacing) => (format!("segments for {path} were held back, by pacing or TCP Small Queues"), None),
         Some(Limit::Scheduler) => ("there was room, and the scheduler did not use it".to_owned(), None),
-        Some(Limit::PathFull) => full(connection, path, length),
+        Some(Limit::PathFull) => full(connection, path, length, &common),
         Some(limit) => (format!("it waited: {}", limit.name()), None),
     }
 }
@@ -133,14 +122,11 @@ fn losses(subflow: &LiveSubflow) -> f64 {
     f64::from(subflow.retransmitted) / f64::from(subflow.segments.max(1))
 }
 
-fn full(connection: &LiveConnection, path: &str, length: u64) -> (String, Option<&'static str>) {
+fn full(connection: &LiveConnection, path: &str, length: u64, common: &str) -> (String, Option<&'static str>) {
     let it = connection.subflows.iter().find(|it| it.path == path);
     let rate = it.map_or(0.0, |it| it.sent as f64 * 8.0 / 1e6 / (length.max(1) as f64 / 1e9));
-    let clause = format!("{path} carried all that it can, {rate:.1} Mbit/s");
-    let bloated = |it: &&LiveSubflow| {
-        let queue = it.rtt_ms - it.min_rtt_ms;
-        it.sent > 0 && queue >= BLOATED.0 * it.min_rtt_ms.max(1.0) && queue >= BLOATED.1
-    };
+    let clause = format!("{common}, {rate:.1} Mbit/s");
+    let bloated = |it: &&LiveSubflow| it.sent > 0 && is_bloated(it.rtt_ms - it.min_rtt_ms, it.min_rtt_ms);
     match connection.subflows.iter().find(bloated) {
         Some(it) => (
             format!(
@@ -149,7 +135,7 @@ fn full(connection: &LiveConnection, path: &str, length: u64) -> (String, Option
                 it.rtt_ms - it.min_rtt_ms,
                 it.min_rtt_ms
             ),
-            Some("A shorter or managed queue there (CoDel, CAKE) would bring the same rate without the delay."),
+            Some(SHORTER_QUEUE),
         ),
         None => (clause, None),
     }
