@@ -1,6 +1,6 @@
-//! A send buffer that is full, as packets betray it from either end: whatever an acknowledgment makes room for is written
-//! and sent at once, so that the last segment of each burst has a push, and ends as far beyond the acknowledgment as the
-//! buffer is large.
+//! A send buffer that is full, as packets betray it from either end: whatever an acknowledgment makes room for is
+//! written and sent at once, so that the last segment of each burst has a push, and ends as far beyond the
+//! acknowledgment as the buffer is large.
 
 use super::picture::UNKNOWN;
 use super::stream::{Fresh, News};
@@ -90,8 +90,8 @@ impl Bursts<'_> {
         answered
     }
 
-    /// Distances from what was acknowledged, as far as the sender may have known it. Data at the edge of the peer's window
-    /// has another reason to wait.
+    /// Distances from what was acknowledged, as far as the sender may have known it. Data at the edge of the peer's
+    /// window has another reason to wait.
     fn distances(&self, answered: &[Answered], it: Fresh) -> Vec<i64> {
         let late = if self.seen { 0 } else { self.rtt / 2 };
         let last = answered.partition_point(|answer| answer.at <= it.at.saturating_add(late));

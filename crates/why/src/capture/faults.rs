@@ -197,7 +197,8 @@ impl Group<'_> {
         })
     }
 
-    /// True if all data had been sent before the handshake and a join on a path with a long round trip could be complete.
+    /// True if all data had been sent before the handshake and a join on a path with a long round trip could be
+    /// complete.
     fn is_brief(&self) -> bool {
         let packets = || self.pictures.iter().flat_map(|it| it.packets.iter().flatten());
         let last = packets().filter(|it| it.length > 0).map(|it| it.sent).max();

@@ -1,7 +1,7 @@
 //! Paths that go down, seen from the receiver's end: packets that are lost on the way do not show there.
 //!
-//! A scheduler that gives a path no more data leaves nothing behind. A path that goes down takes with it what was on its
-//! way: a hole stays until another path brings the same bytes, and not even a repeat comes by the path itself.
+//! A scheduler that gives a path no more data leaves nothing behind. A path that goes down takes with it what was on
+//! its way: a hole stays until another path brings the same bytes, and not even a repeat comes by the path itself.
 
 use super::picture::{FlowPicture, NEVER, Packet, UNKNOWN};
 use super::stream::Arrived;
@@ -11,8 +11,8 @@ use anabranch_wire::Flags;
 /// Linux's least timeout is 200 ms, and the next one twice as long.
 const REPEATS: u64 = 600_000_000;
 
-/// Times in which nothing came by a path of what `side` sent, though something was on its way: each from the last packet
-/// that came, to the next.
+/// Times in which nothing came by a path of what `side` sent, though something was on its way: each from the last
+/// packet that came, to the next.
 pub(crate) fn silences(flows: &[FlowPicture], side: usize, path: usize) -> Vec<(u64, u64)> {
     let receives = |flow: &FlowPicture| match side {
         0 => !flow.seen.own && flow.seen.other,

@@ -478,8 +478,8 @@ fn wait(subflow: &Subflow, now: u64, rtt: u64) -> Wait {
     }
     let Some(next) = timeline.upcoming() else { return is_full() };
     let idle = timeline.next_idle() < next.at;
-    // Every window has room for a segment where nothing is in flight; but times at a sender that was not captured are as
-    // rough as the half of a round trip.
+    // Every window has room for a segment where nothing is in flight; but times at a sender that was not captured are
+    // as rough as the half of a round trip.
     let empty = flight == 0 && (next.by_other || !timeline.seen && next.at.saturating_sub(now) > rtt / 2);
     match () {
         () if empty => Wait::Room,
