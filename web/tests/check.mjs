@@ -65,7 +65,7 @@ async function drawn(it) {
   await it.evaluate(() => scrollTo(0, 0));
 }
 
-/// What is looked at, in any order: each opens its pages.
+/// Looks at the page, in any order: each opens its own tab.
 const sections = [];
 
 // Lessons.

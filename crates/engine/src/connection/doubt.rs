@@ -22,7 +22,7 @@ pub(super) struct Doubt {
     /// The window's edge when MPTCP was given up, until the stream has come beyond it. `None` as well for a peer that
     /// has read our options, or will hear of the fallback by data that is under way.
     edge: Option<u64>,
-    /// What the latest ACK acknowledged, and its timestamp.
+    /// Acknowledgment number of the latest ACK, and its timestamp.
     told: Option<(u64, u32)>,
 }
 

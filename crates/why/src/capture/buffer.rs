@@ -28,7 +28,7 @@ pub(crate) struct Bursts<'a> {
     pub reaction: u64,
 }
 
-/// What was acknowledged up to a time, and the end of the peer's window then.
+/// Data acknowledged up to a time, and the end of the peer's window then.
 #[derive(Clone, Copy)]
 struct Answered {
     at: u64,

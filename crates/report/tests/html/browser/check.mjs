@@ -20,7 +20,7 @@ function check(holds, what, but = "") {
 const ARGS = process.getuid() === 0 ? ["--no-sandbox"] : [];
 const browser = await chromium.launch({ executablePath, args: ARGS });
 
-/// What is looked at, in any order: each opens its pages.
+/// Looks at pages, in any order: each opens its own.
 const visits = [];
 
 /// Has a page opened from disk; all that it should not do is noted. `run` may scroll, click and look.
