@@ -256,8 +256,8 @@ impl<S: Sink> Fetch<S> {
     }
 
     /// Time from which on the end of the reply may have come unseen: it is a DATA_FIN if the peer does not know of our
-    /// fallback. Our FIN tells it (RFC 8684 §3.7), and there is nothing more to say. A peer that has certainly had MPTCP
-    /// is left alone while it sends: it may close the subflow at a FIN whose options are lost.
+    /// fallback. Our FIN tells it (RFC 8684 §3.7), and there is nothing more to say. A peer that certainly had MPTCP is
+    /// left alone while it sends: it may close the subflow at a FIN whose options are lost.
     fn misses_the_end(&self) -> Option<Instant> {
         // Nothing of the upload is left to be handed over.
         let done = self.held.is_empty() && self.outcome.uploaded == self.upload.length();
