@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Drawn conditions of each seed.
-const CONDITIONS: u64 = 300;
+const CONDITIONS: u64 = 150;
 const SEEDS: [u64; 2] = [8, 9];
 
 /// Places at which a run is captured: both ends, the sender's, the receiver's.
