@@ -315,6 +315,33 @@ fn a_capture_that_is_cut_or_begins_in_the_middle() {
     assert!(answer.files[0].error.as_ref().unwrap().contains("the file ends within"), "{:?}", answer.files);
 }
 
+/// Packets that the capture itself missed have arrived if the receiver says so.
+#[test]
+fn a_capture_with_gaps() {
+    let captured = Captured::of("gaps", TWO);
+    let records = captured.records("client");
+    let whole = ask_of("gapless", &records, usize::MAX);
+    let some: Vec<Record> = (records.iter().enumerate().filter(|(index, _)| *index < 20 || index % 50 != 0))
+        .map(|(_, record)| record.clone())
+        .collect();
+    let answer = ask_of("gaps", &some, usize::MAX);
+    adds_up(&answer);
+    assert!(connection(&answer).directions[0].finished, "{}", answer.sentence);
+    assert!(!answer.sentence.contains("The capture ends before"), "{}", answer.sentence);
+    let [with, without] = [&answer, &whole].map(|it| share(it, Limit::Scheduler));
+    assert!((with - without).abs() < 0.05, "scheduler: {with} with gaps, {without} without");
+}
+
+/// Without a handshake, who answers at once is beside the capture: what comes late there was lost, and not overtaken.
+#[test]
+fn a_capture_at_the_receiver_that_begins_in_the_middle() {
+    let lossy = TWO.replace("20ms\"\nqueue = \"100p\"", "20ms\"\nqueue = \"40p\"");
+    let records = Captured::of("middle", &lossy).records("client");
+    let answer = ask_of("middle", &records[records.len() / 3..], usize::MAX);
+    adds_up(&answer);
+    assert!(!has(&answer, FaultKind::Reordering), "{}", answer.sentence);
+}
+
 /// Records out of order by a little are put in order: the answer is the same. Those of one instant stay in the order of
 /// the file. A burst that is turned round looks like a loss, which ends slow start; nothing else changes much.
 #[test]

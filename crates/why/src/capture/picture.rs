@@ -4,7 +4,7 @@
 use super::log::{DATA_ACK, DSN, Entry, FlowLog, SACK, STAMP, SideFacts};
 use anabranch_inspect::Offer;
 use anabranch_wire::Flags;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Time of what did not happen.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -245,6 +245,22 @@ impl Place {
         shortest
     }
 
+    /// True if more data of `side` passed only behind what it precedes than passed again: it was lost before here.
+    fn misses_losses(&self, side: usize) -> bool {
+        let (mut seen, mut newest, mut filled, mut again) = (HashSet::new(), None, 0_u64, 0_u64);
+        for entry in self.entries.iter().filter(|entry| entry.from() == side && entry.length > 0) {
+            let is_new = seen.insert(entry.seq);
+            match newest {
+                Some(newest) if entry.seq.wrapping_sub(newest).cast_signed() < 0 => {
+                    filled += u64::from(is_new);
+                    again += u64::from(!is_new);
+                }
+                _ => newest = Some(entry.seq),
+            }
+        }
+        filled > again
+    }
+
     fn round_trip(&self) -> Option<u64> {
         match self.near {
             [Some(a), Some(b)] => Some(a + b),
@@ -257,8 +273,9 @@ impl Place {
     fn beyond(&self) -> f64 {
         match self.near {
             [Some(a), Some(b)] if a + b > 0 => b as f64 / (a + b) as f64,
-            [None, Some(_)] => 1.0,
-            [Some(_), None] => 0.0,
+            // An answer at once comes from beside the capture, if what it answers had lost packets on its way here.
+            [None, Some(b)] => f64::from(b >= MEANINGFUL || !self.misses_losses(0)),
+            [Some(a), None] => f64::from(a < MEANINGFUL && self.misses_losses(1)),
             _ => 0.5,
         }
     }

@@ -323,7 +323,11 @@ impl Watch<'_> {
             (true, Step::Arrives) if it.length > 0 && it.dsn != UNKNOWN => {
                 self.arrived.insert(it.dsn, it.dsn + it.length);
             }
-            (false, Step::Leaves) => self.asked += it.length,
+            (false, Step::Leaves) => {
+                self.asked += it.length;
+                // What the receiver says that it has has come, even if the capture missed the packets that brought it.
+                self.arrived.insert(self.arrived.edge, it.data_ack.min(self.stream.end));
+            }
             (false, Step::Arrives) => {
                 self.hears(number, &it);
                 self.keep_flight(now, number);
@@ -366,6 +370,7 @@ impl Watch<'_> {
         }
         if it.data_ack != UNKNOWN {
             self.acked = self.acked.max(it.data_ack);
+            self.sent.insert(self.sent.edge, it.data_ack.min(self.nxt));
             self.edge = self.edge.max(it.data_ack.saturating_add(it.window));
             self.last_window = it.window;
             self.widest = self.widest.max(it.window);
