@@ -9,6 +9,7 @@ use anabranch_scenario::Variant;
 use anabranch_study::rank::Field;
 use anabranch_study::study::{StudyResult, StudyRow};
 use anabranch_study::sweep::Trial;
+use anabranch_units::in_one_line;
 
 /// Rows under typed columns.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -162,7 +163,7 @@ impl Sheet {
     /// If the writer refuses a row, which would be a bug of ours.
     pub fn csv(&self) -> Result<Vec<u8>, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.write_record(self.columns.iter().map(|(name, _)| name))?;
+        writer.write_record(self.columns.iter().map(|(name, _)| in_one_line(name).into_owned()))?;
         let mut head = writer.into_inner().map_err(|error| error.into_error())?;
         head.append(&mut self.csv_rows()?);
         Ok(head)
@@ -175,7 +176,7 @@ impl Sheet {
     pub fn csv_rows(&self) -> Result<Vec<u8>, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         for row in &self.rows {
-            writer.write_record(row.iter().map(Cell::to_string))?;
+            writer.write_record(row.iter().map(|cell| in_one_line(&cell.to_string()).into_owned()))?;
         }
         Ok(writer.into_inner().map_err(|error| error.into_error())?)
     }
@@ -188,5 +189,17 @@ impl Sheet {
         let mut writer = Writer::new(Vec::new(), &self.columns, &[])?;
         writer.group(&self.rows)?;
         writer.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_commands_the_terminal_that_shows_a_csv() {
+        let columns = vec![("share_\u{1b}[31m".to_owned(), Kind::Text)];
+        let sheet = Sheet::new(columns, vec![vec![Cell::Text("a\u{202e}b, c".to_owned())]]);
+        assert_eq!(sheet.csv().expect("it is written into memory"), b"share_\\u001b[31m\n\"a\\u202eb, c\"\n");
     }
 }

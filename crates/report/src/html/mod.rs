@@ -19,6 +19,7 @@ mod why;
 use crate::{Align, Headline, PaperHead};
 use anabranch_study::figure::Figure;
 use anabranch_study::study::{Assumption, Judged, Search, Standing, SystemInfo, Tally, Verdict};
+use anabranch_units::harmless;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment};
@@ -157,7 +158,10 @@ pub fn page(page: &Page) -> String {
         licences: &packed::LICENCES_PACK.block,
         unpacker: &packed::UNPACKER.scripts,
     };
-    template.render(Serde(context)).expect("the template names only what the context has: a test renders it")
+    let html =
+        template.render(Serde(context)).expect("the template names only what the context has: a test renders it");
+    // Names and commands of others are in the page, and its source is shown by terminals as well.
+    harmless(&html).into_owned()
 }
 
 /// The figures of a page, for who draws them elsewhere.
@@ -386,3 +390,14 @@ fn slug(name: &str) -> String {
 const TEMPLATE: &str = include_str!("../../assets/page.html");
 const STYLE: &str = include_str!("../../assets/page.css");
 const TRACE_STYLE: &str = include_str!("../../assets/vendor/uPlot.min.css");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_in_a_page_commands_the_terminal_that_shows_it() {
+        let html = page(&Page { title: "a\u{1b}[31m\u{202e}b".to_owned(), ..Page::default() });
+        assert!(html.contains("a\\u001b[31m\\u202eb") && harmless(&html) == html);
+    }
+}
