@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// A file to write results to.
 ///
-/// An option of this type is checked before its command begins ([`check`]): the file can be written, and no other
-/// option names it as well.
+/// An option of this type is checked before its command begins ([`check`]): the file can be written, no other option
+/// names it as well, and it is none that the command reads.
 #[derive(Clone, Debug)]
 pub struct ResultFile(PathBuf);
 
@@ -32,14 +32,31 @@ impl Deref for ResultFile {
 
 /// Refuses files of results that cannot be written, of the options in `matches` and of its subcommand.
 pub fn check(matches: &ArgMatches) -> Result<(), Failure> {
-    let mut files = Vec::new();
+    let (mut files, mut others) = (Vec::new(), Vec::new());
     for id in matches.ids() {
         // Identifiers of groups are among them, and options of other types.
-        let Ok(Some(named)) = matches.try_get_many::<ResultFile>(id.as_str()) else { continue };
-        files.extend(named.map(|file| (format!("--{id}"), &file.0)));
+        match matches.try_get_many::<ResultFile>(id.as_str()) {
+            Ok(Some(named)) => files.extend(named.map(|file| (format!("--{id}"), &file.0))),
+            // What a command that is started reads is not ours to say.
+            _ if id.as_str() == STARTED => {}
+            _ => others.extend(matches.try_get_raw(id.as_str()).ok().flatten().into_iter().flatten()),
+        }
     }
     output::check(files.iter().map(|(option, path)| (option.as_str(), Some(*path))))?;
+    let mut read = others.into_iter().filter_map(|name| std::fs::canonicalize(name).ok()).filter(|it| it.is_file());
+    if let Some((option, path)) = read.find_map(|read| files.iter().find(|(_, file)| is_at(file, &read))) {
+        let (path, help) = (path.display(), "accepted: another file; this one would be lost");
+        return Err(Failure::Refused(miette::miette!(help = help, "{option} names {path}, which is read")));
+    }
     matches.subcommand().map_or(Ok(()), |(_, matches)| check(matches))
+}
+
+/// Identifier of the words behind `--`.
+const STARTED: &str = "command";
+
+/// True if the file is this one, by whatever name.
+fn is_at(file: &Path, read: &Path) -> bool {
+    std::fs::canonicalize(file).is_ok_and(|file| file == read)
 }
 
 /// Reads the name of a file for figures, whose ending says the form.

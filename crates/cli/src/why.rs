@@ -165,9 +165,13 @@ fn of_scenario(catalogue: &Arc<Catalogue>, name: &str, args: &WhyArgs) -> Result
     let mut others = Others::default();
     if let Some(named) = &args.schedulers {
         others.schedulers = split_policies(named);
+        // A slip of the finger is told before the runs, and not below their table.
+        others.schedulers.iter().try_for_each(|name| scenario.with_scheduler(name).map(drop))?;
     }
     if let Some(named) = &args.congestions {
         others.congestion = split_policies(named);
+        let set = |name: &String| format!("host.congestion={}", toml::Value::from(name.as_str()));
+        others.congestion.iter().try_for_each(|it| anabranch_study::load(catalogue, name, &[set(it)]).map(drop))?;
     }
     let seed = args.seed.unwrap_or(scenario.seed);
     let answer =

@@ -39,6 +39,11 @@ fn a_slip_is_answered_with_its_remedy() {
         (&["run", "ok.toml", "--scheduler", "lat"], "did you mean `late`?"),
         (&["run", "ok.toml", "--scheduler", "5"], "there is no scheduler called `5`"),
         (&["why", "ok.toml", "--congestion", "cubic,bbr"], "there is no congestion control called `cubic,bbr`"),
+        (&["run", "ok.toml", "--csv", "./ok.toml"], "--csv names ./ok.toml, which is read"),
+        (&["twin", "ok.toml", "-o", "ok.toml"], "--output names ok.toml, which is read"),
+        (&["why", "ok.toml", "--schedulers", "lat,late"], "did you mean `late`?"),
+        (&["why", "ok.toml", "--congestions", "cubc"], "did you mean `cubic`?"),
+        (&["run", "ok.toml", "--set", "path.lte=1"], "accepted: a table such as { … }"),
         (&["run", "ok.toml", "--repeat", "-3"], "-3 is not in 1..=100000"),
         (&["run", "ok.toml", "--seed", "-3"], "a whole number is accepted"),
         (

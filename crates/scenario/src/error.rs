@@ -142,7 +142,7 @@ fn reword(message: &str) -> (String, Option<String>) {
             "a string" if held == "sequence" => "one text in quotes, such as \"x\", without brackets",
             "a boolean" => "true or false",
             "a sequence" => "a list such as [ … ]",
-            "a map" => "a table such as { … }",
+            table if table == "a map" || table.starts_with("struct ") => "a table such as { … }",
             "a string" => "a text in quotes",
             "usize" | "u64" | "u32" | "u16" | "u8" => "a whole number from 0",
             "isize" | "i64" | "i32" | "i16" | "i8" => "a whole number",
@@ -169,6 +169,12 @@ fn reword(message: &str) -> (String, Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_type_of_the_program_is_named() {
+        let (problem, help) = reword("invalid type: integer `1`, expected struct PathTable");
+        assert_eq!((&*problem, help.as_deref()), ("this is an integer `1`", Some("accepted: a table such as { … }")));
+    }
 
     #[test]
     fn places_are_found_in_the_text_they_belong_to() {

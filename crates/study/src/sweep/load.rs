@@ -316,8 +316,7 @@ fn repeat(file: &SweepFile, until: Option<&str>) -> Result<Repeat, (bool, Proble
     let share = |text: &str, span: Option<Range<usize>>| {
         let from_file = span.is_some();
         let read = anabranch_units::quantity::share(text).map_err(|refusal| {
-            let help = Some(format!("accepted: {}", refusal.accepted));
-            (from_file, Problem { span: span.clone(), problem: refusal.problem, help })
+            (from_file, Problem { span: span.clone(), problem: refusal.problem, help: Some(refusal.accepted) })
         })?;
         match read > 0.0 {
             true => Ok(read),
