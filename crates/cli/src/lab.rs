@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::output;
 use anabranch_policy::Catalogue;
 use anabranch_service::{LocalSite, Resource};
+use anabranch_units::input;
 use clap::Args as ClapArgs;
 use std::borrow::Cow;
 use std::io;
@@ -90,7 +91,7 @@ fn inside() -> LocalSite {
 fn read(named: Option<&Path>) -> Result<Option<Vec<u8>>, Failure> {
     let places = named.map_or_else(places, |named| vec![named.to_owned()]);
     for place in &places {
-        match std::fs::read(place) {
+        match page(place) {
             Ok(page) => return Ok(Some(page)),
             Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => {}
             Err(error) => {
@@ -101,6 +102,15 @@ fn read(named: Option<&Path>) -> Result<Option<Vec<u8>>, Failure> {
         }
     }
     Ok(None)
+}
+
+/// Reads a page: a file of HTML, of a bounded size.
+fn page(place: &Path) -> io::Result<Vec<u8>> {
+    let page = input::bytes(place, input::RECORDED)?;
+    match page.trim_ascii_start().first() {
+        Some(b'<') => Ok(page),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "it is no page of HTML")),
+    }
 }
 
 /// Places of the page: of a package, and of the sources that this program was built from.
@@ -130,5 +140,14 @@ mod tests {
         };
         assert!(report.to_string().starts_with("cannot read the page no/such/page.html: "), "{report}");
         assert!(report.help().is_some_and(|help| help.to_string().contains("--page")));
+    }
+
+    /// A device has no end, and a scenario is no page.
+    #[test]
+    fn what_is_no_page_is_not_served() {
+        for (place, said) in [("/dev/zero", "it is a device"), ("Cargo.toml", "it is no page of HTML")] {
+            let Err(Failure::Refused(report)) = read(Some(Path::new(place))) else { panic!("{place} is no page") };
+            assert!(report.to_string().contains(said), "{report}");
+        }
     }
 }
