@@ -395,6 +395,13 @@ fn a_snapped_capture() {
 }
 
 #[test]
+fn a_capture_without_times() {
+    let records = Captured::of("timeless", TWO).records("server");
+    let timeless: Vec<Record> = records.into_iter().map(|(_, bytes)| (1_000_000_000, bytes)).collect();
+    says(&ask_of("timeless", &timeless, usize::MAX), &["All packets of this transfer have one time"]);
+}
+
+#[test]
 fn plain_tcp() {
     let text = format!("{TWO}[host]\nmultipath = false\nfirst-path = \"as-listed\"\n");
     let answer = Captured::of("no-mptcp", &text).ask(BOTH);

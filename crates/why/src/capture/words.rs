@@ -96,7 +96,9 @@ fn fault_words(connection: &JudgedConnection, fault: &Fault) -> String {
 
 /// Names the limit that took most of the time, and its remedy.
 fn main(connection: &JudgedConnection, direction: &JudgedDirection) -> Vec<String> {
-    let Some(main) = &chief(direction) else { return Vec::new() };
+    let Some(main) = &chief(direction) else {
+        return vec!["All packets of this transfer have one time: nothing tells what was waited for.".to_owned()];
+    };
     let share = match main.share {
         share if share >= 1.0 => "All".to_owned(),
         share if share >= 0.995 => "Nearly all".to_owned(),
