@@ -96,9 +96,10 @@ impl fmt::Display for TwinError {
                 "packets of one side only are in the capture: without those of the other nothing tells how long the \
                  way takes; capture both directions",
             ),
-            TwinError::NoPath => {
-                f.write_str("nothing that was sent in this capture was answered: nothing tells how long the way takes")
-            }
+            TwinError::NoPath => f.write_str(
+                "no packet in this capture has its answer there, of its handshake or its data: nothing tells how long \
+                 the way takes; capture from the handshake on",
+            ),
             TwinError::NoData => f.write_str(
                 "the capture has no data of this connection whose place in the stream is known: nothing tells what was \
                  sent; capture from before the handshake, with whole headers (tcpdump -s 200)",
