@@ -178,7 +178,7 @@ fn same_facts(what: &str, inspect: &serde_json::Value, why: &serde_json::Value, 
     assert_eq!(twin["multipath"], judged["multipath"], "{what}");
     // Plain TCP has none.
     let version = mptcp.get(number - 1).map_or(&serde_json::Value::Null, |it| &it["version"]);
-    assert_eq!((&judged["version"], &twin["version"]), (version, version), "{what}");
+    assert_eq!((&judged["version"], &twin["mptcp_version"]), (version, version), "{what}");
     let seen = mptcp.get(number - 1).unwrap_or_else(|| &plain[number - 1 - mptcp.len()]);
     assert_eq!((&judged["endpoints"], &twin["endpoints"]), (&seen["endpoints"], &seen["endpoints"]), "{what}");
     let direction = &judged["directions"][0];

@@ -309,7 +309,7 @@ fn agree(name: &str, capture: &[u8]) -> [usize; 2] {
         let from = connection.directions.iter().find(|direction| direction.bytes == twin.bytes);
         assert!(from.is_some() || connection.directions.is_empty(), "{name}: {} bytes in the twin", twin.bytes);
         assert_eq!((twin.multipath, &twin.endpoints), (connection.multipath, &connection.endpoints), "{name}");
-        assert_eq!(twin.version, version, "{name}");
+        assert_eq!(twin.mptcp_version, version, "{name}");
     }
     counts
 }

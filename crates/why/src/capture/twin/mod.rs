@@ -36,7 +36,7 @@ pub struct Twin {
     /// True if it is MPTCP.
     pub multipath: bool,
     /// Protocol version of MPTCP; absent for plain TCP, and where the capture misses the handshake.
-    pub version: Option<u8>,
+    pub mptcp_version: Option<u8>,
     /// Address and port of the two sides on the first subflow.
     pub endpoints: [String; 2],
     /// Place of the capture, in words.
@@ -197,7 +197,7 @@ impl CaptureInquiry {
         let mut twin = Twin {
             connection: candidate.number,
             multipath: candidate.multipath,
-            version: self.report(candidate).and_then(|report| report.version),
+            mptcp_version: self.report(candidate).and_then(|report| report.version),
             endpoints: candidate.endpoints(&self.log),
             captured: super::captured(&about, candidate, side),
             bytes: self.bytes(candidate, side),
