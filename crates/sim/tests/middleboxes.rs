@@ -240,7 +240,8 @@ fn merged_segments_lose_a_mapping_and_that_is_noticed() {
     }
     // On the first path it happens before there is a second subflow: the join is given up.
     let outcome = complete(&on_first(&[coalesce], Direction::Down));
-    assert_eq!(fallbacks(&outcome), [(); 2].map(|()| vec![FallbackReason::OptionsLost]));
+    let followed = [FallbackReason::OptionsLost, FallbackReason::InfiniteMapping];
+    assert_eq!(fallbacks(&outcome), followed.map(|reason| vec![reason]));
     assert_eq!(resets(&outcome, CLIENT, ResetReason::MptcpError), 1);
 }
 
