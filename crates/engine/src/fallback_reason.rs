@@ -63,6 +63,11 @@ impl FallbackReason {
         }
     }
 
+    /// True if this end alone found that options no longer come through: the peer may be with MPTCP still.
+    pub const fn is_one_sided(self) -> bool {
+        matches!(self, FallbackReason::FirstData | FallbackReason::OptionsLost)
+    }
+
     /// The reason of this name.
     pub fn named(name: &str) -> Option<FallbackReason> {
         FallbackReason::ALL.into_iter().find(|reason| reason.name() == name)

@@ -1,5 +1,5 @@
-//! Thresholds and words that the judges of runs, of captures and of live connections share, so that they cannot say
-//! different things of the same.
+//! Thresholds and words that the judges of captures and of live connections share, so that they cannot say different
+//! things of the same.
 
 use crate::Limit;
 

@@ -30,19 +30,19 @@ pub(super) struct Doubt {
 /// before; longer than a busy host takes to go on.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The same without timestamps: half the shortest timeout of Linux, which repeats after one.
+/// A pause after which data without timestamps may be a repetition: half the shortest timeout of Linux, which repeats
+/// after one.
 const PAUSE_WITHOUT_PROOF: Duration = Duration::from_millis(100);
 
 impl Connection {
     /// MPTCP has just been given up: notes whether the peer may not know.
     pub(super) fn begin_doubt(&mut self, reason: FallbackReason) {
-        let lost = matches!(reason, FallbackReason::FirstData | FallbackReason::OptionsLost);
-        if !lost || self.keys.remote.is_none() {
+        if !reason.is_one_sided() || self.keys.remote.is_none() {
             return;
         }
         let out = &self.sender.outgoing;
-        // Data that was acknowledged without a DATA_ACK came to a peer with its mapping, so that it reads DATA_ACKs as
-        // well, or without, and then the peer has followed. A first one that reads nothing has no keys.
+        // Data under way tells the peer: without its mapping that MPTCP is over, and with it our options get through,
+        // so that DATA_ACKs do. A peer whose first data is bare, and that reads nothing of ours, never had the keys.
         let untold = reason == FallbackReason::OptionsLost && out.una == out.nxt && !out.fin_sent;
         let edge = untold.then(|| self.receiver.edge());
         if let Some(fallback) = self.life.fallback_mut() {
@@ -64,19 +64,23 @@ impl Connection {
 
     /// Data arrives, perhaps from a peer in doubt. False if it may be a repetition: the connection is gone then.
     pub(super) fn is_beyond_doubt(&mut self, now: Instant, slot: Slot, segment: &Segment, shared: &mut Shared) -> bool {
-        let next = self.receiver.next();
-        let is_told = self.has_told_with_data();
-        let Some(doubt) = self.life.fallback_mut().and_then(|fallback| fallback.doubt.as_mut()) else { return true };
-        let Some(edge) = doubt.edge.filter(|_| !segment.payload.is_empty()) else { return true };
-        if is_told || next > edge {
-            doubt.edge = None;
+        let Life::Plain(Fallback { doubt: Some(Doubt { edge: Some(edge), told }), .. }) = self.life else {
+            return true;
+        };
+        if segment.payload.is_empty() {
+            return true;
+        }
+        if self.has_told_with_data() || self.receiver.next() > edge {
+            if let Some(fallback) = self.life.fallback_mut() {
+                fallback.doubt = Some(Doubt { edge: None, told });
+            }
             return true;
         }
         let subflow = &self.subflows[slot];
         let rx = &subflow.rx;
         let pause = rx.ack.last_data.map_or(Duration::ZERO, |last| now.since(last));
         let new = rx.offset(segment) == Some(rx.rcv_nxt) && rx.ofo.is_empty();
-        let may_be_repeated = match (segment.options.timestamps(), doubt.told) {
+        let may_be_repeated = match (segment.options.timestamps(), told) {
             // It was sent after the ACK of all before it had arrived.
             (Some(timestamps), Some((acked, value))) => {
                 let round_trip = subflow.tx.rtt.srtt().unwrap_or_default();

@@ -67,7 +67,7 @@ fn data_that_may_be_a_repetition_is_not_taken() {
     }
 }
 
-/// Whoever sends more than the window from before admits has read DATA_ACKs, or is plain TCP: it may pause.
+/// A peer that sends more than the window from before admits has read DATA_ACKs, or is plain TCP: it may pause.
 #[test]
 fn a_peer_that_goes_beyond_the_window_may_pause() {
     let mut config = config([server_ip(0)]);

@@ -20,7 +20,7 @@ enum Fate {
 /// One moment and manner of it.
 #[derive(Clone, Copy, Debug)]
 struct Flush {
-    /// Its addresses go: the client's or the server's.
+    /// Host whose addresses go: the client or the server.
     host: usize,
     at: Duration,
     /// The first address goes as well.

@@ -255,8 +255,8 @@ impl<S: Sink> Fetch<S> {
         Ok(())
     }
 
-    /// Time from which on the end of the reply may have come unseen: it is a DATA_FIN if the peer does not know of our
-    /// fallback. Our FIN tells it (RFC 8684 §3.7), and there is nothing more to say. A peer that certainly had MPTCP is
+    /// Time from which on the end of the reply may have come unseen: it is a DATA_FIN if the peer does not know of the
+    /// fallback. A FIN tells it (RFC 8684 §3.7), and there is nothing more to say. A peer that certainly had MPTCP is
     /// left alone while it sends: it may close the subflow at a FIN whose options are lost.
     fn misses_the_end(&self) -> Option<Instant> {
         // Nothing of the upload is left to be handed over.
@@ -453,8 +453,7 @@ impl<S: Sink> Application for Fetch<S> {
             Event::Reopened { multipath } => self.outcome.multipath = multipath,
             Event::Fallback(reason) => {
                 self.outcome.multipath = false;
-                let alone = matches!(reason, FallbackReason::FirstData | FallbackReason::OptionsLost);
-                self.fell_back = alone.then_some(reason);
+                self.fell_back = reason.is_one_sided().then_some(reason);
                 self.advance(cx);
             }
             _ => {}

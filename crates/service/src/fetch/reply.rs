@@ -47,7 +47,7 @@ impl Reply {
         self.body.as_ref().is_some_and(BodyReader::is_done)
     }
 
-    /// Only the end of the stream ends the reply.
+    /// True if only the end of the stream ends the reply.
     pub(super) fn lasts_until_close(&self) -> bool {
         self.body.as_ref().is_some_and(BodyReader::lasts_until_close)
     }

@@ -106,12 +106,12 @@ impl BodyReader {
         BodyReader { state, line: BytesMut::new() }
     }
 
-    /// The whole body has come.
-    /// Only the end of the stream ends the body.
+    /// True if only the end of the stream ends the body.
     pub(crate) fn lasts_until_close(&self) -> bool {
         matches!(self.state, State::Close)
     }
 
+    /// The whole body has come.
     pub(crate) fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
     }

@@ -43,7 +43,7 @@ pub struct Peer {
     pub quits: bool,
     pub read: Vec<u8>,
     pub deaf: bool,
-    /// It reads only while this is above zero, and takes off what it has read; without a limit if `None`.
+    /// Bytes that the application still reads; `None`: without a limit.
     pub thirst: Option<i64>,
     pub events: Vec<Event>,
 }

@@ -24,7 +24,7 @@ pub(crate) struct Fresh {
     pub end: i64,
     /// End of all that was sent so far.
     pub high: i64,
-    /// It has a push, and all before it was sent.
+    /// The segment has a push, and all before it was sent.
     pub pushed: bool,
     /// The sender had nothing more to send after it.
     pub empties: bool,
@@ -116,7 +116,7 @@ pub(crate) struct News {
     pub at: u64,
     pub data_ack: i64,
     pub window: i64,
-    /// It brings data.
+    /// The packet brings data.
     pub request: bool,
 }
 
