@@ -461,7 +461,7 @@ impl Endpoint {
             let slot = &mut self.connections[index as usize];
             let is_current = slot.generation == generation && slot.armed == Some(at);
             let connection = slot.connection.as_mut().filter(|_| is_current);
-            let due = connection.and_then(|connection| connection.relaxed_deadline());
+            let due = connection.and_then(|it| it.next_deadline().map(|at| it.latest(at)));
             if due.is_some_and(|due| due <= at) {
                 return Some(at);
             }
@@ -537,7 +537,7 @@ impl Endpoint {
         for (index, slot) in self.connections.iter().enumerate() {
             let Some(connection) = &slot.connection else { continue };
             connection.check(now, &self.shared).map_err(|fault| format!("connection {index}: {fault}"))?;
-            let deadline = connection.deadline();
+            let deadline = connection.deadline().map(|at| connection.latest(at));
             if deadline.is_some_and(|deadline| slot.armed.is_none_or(|armed| armed > deadline)) {
                 return Err(format!("connection {index}: due at {deadline:?}, armed for {:?}", slot.armed));
             }

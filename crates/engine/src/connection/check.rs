@@ -32,7 +32,7 @@ impl Connection {
         if out.unsent.overlaps(0, out.una) {
             return Err("data counts as unsent although it is acknowledged".to_owned());
         }
-        if let Some(at) = self.deadline().filter(|at| *at < now) {
+        if let Some(at) = self.deadline().map(|at| self.latest(at)).filter(|at| *at < now) {
             return Err(format!("a timer was due at {at}, before {now}"));
         }
         Ok(())

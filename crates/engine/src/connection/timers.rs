@@ -161,11 +161,11 @@ impl Connection {
         Ok(first.and(self.acks.prober.deadline()).and(self.life.confirmation_deadline()))
     }
 
-    /// Returns the same as `next_deadline`; the end of TIME-WAIT is put off to a moment that it shares with others.
-    pub(crate) fn relaxed_deadline(&mut self) -> Option<Instant> {
-        let grain = TIME_WAIT_GRAIN.as_nanos();
-        let shared = |at: Instant| Instant::from_nanos(at.as_nanos().next_multiple_of(grain));
-        self.next_deadline().map(|at| if self.timers.time_wait == Some(at) { shared(at) } else { at })
+    /// Returns the time until which what is due at `at` may be put off: the end of TIME-WAIT may be, to a moment that it
+    /// shares with others.
+    pub(crate) fn latest(&self, at: Instant) -> Instant {
+        let shared = |at: Instant| Instant::from_nanos(at.as_nanos().next_multiple_of(TIME_WAIT_GRAIN.as_nanos()));
+        if self.timers.time_wait == Some(at) { shared(at) } else { at }
     }
 
     pub(crate) fn on_deadline(&mut self, now: Instant, shared: &mut Shared) {

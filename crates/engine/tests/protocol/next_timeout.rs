@@ -62,3 +62,22 @@ fn deadlines_that_have_moved_or_gone_wake_nobody() {
     client.handle_timeout(until - Duration::from_nanos(1));
     assert!(client.poll_transmit(until - Duration::from_nanos(1)).is_none(), "nothing was due before");
 }
+
+/// It is put off to a moment that connections share, which is no fault.
+#[test]
+fn the_end_of_time_wait_may_be_late() {
+    let mut hosts = hosts(|config| config.multipath = false);
+    let id = hosts[0].open(at(0), HOSTS[0], SocketAddr::new(HOSTS[1], PORT)).unwrap();
+    let accepted = settle(&mut hosts, at(0));
+    hosts[0].shutdown(id);
+    settle(&mut hosts, at(3));
+    hosts[1].shutdown(accepted[0]);
+    settle(&mut hosts, at(3));
+    let [client, _] = &mut hosts;
+    let end = client.next_timeout().unwrap();
+    assert_eq!(end, at(1010), "a second after 3 ms, and then some");
+    client.check(end - Duration::from_nanos(1)).unwrap();
+    client.handle_timeout(end);
+    client.poll_transmit(end);
+    assert_eq!(client.connection_count(), 0);
+}
