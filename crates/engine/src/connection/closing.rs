@@ -89,9 +89,7 @@ impl Connection {
             shared.routes.push(Route::Remove(subflow.flow));
             self.subflows.bury(crate::SubflowStats { established: false, ..subflow.stats(&self.sender.congestion) });
         }
-        if self.life.mode() == Mode::Multipath || self.life.mode() == Mode::Negotiating {
-            shared.routes.push(Route::RemoveToken(self.keys.local.token(), self.id));
-        }
+        shared.routes.push(Route::RemoveToken(self.keys.local.token(), self.id));
         if how == Event::Closed && self.receiver.unread() > 0 {
             // The application still has something to read; the last of it ends the connection.
             self.timers = Timers::default();

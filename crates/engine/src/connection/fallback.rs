@@ -123,7 +123,10 @@ impl Connection {
             let acked = una.saturating_sub(1).min(self.sender.outgoing.buffer.end());
             self.on_data_ack(now, acked, window, shared);
         }
-        shared.routes.push(Route::RemoveToken(self.keys.local.token(), self.id));
+        // A peer that has confirmed MPTCP may have sent a join already.
+        if !was_confirmed {
+            shared.routes.push(Route::RemoveToken(self.keys.local.token(), self.id));
+        }
     }
 
     /// True while plain TCP can still take over: one subflow ever, everything in order on it, and not yet at the end.

@@ -27,6 +27,8 @@ pub(crate) enum Accept {
     Joined,
     /// Must be reset for this reason.
     Refused(ResetReason),
+    /// Must be answered without MP_JOIN, and forgotten.
+    Unjoined,
 }
 
 impl Connection {
@@ -85,6 +87,9 @@ impl Connection {
 
     /// A peer asks to add a subflow (RFC 8684 §3.2).
     pub(crate) fn accept_join(&mut self, now: Instant, syn: &Segment, join: &JoinSyn, shared: &mut Shared) -> Accept {
+        if matches!(self.life, Life::Plain(_)) {
+            return Accept::Unjoined;
+        }
         if let Some(reason) = self.forbids_join(&syn.flow, shared) {
             return Accept::Refused(reason);
         }

@@ -83,7 +83,7 @@ pub(crate) use detour::is_pure_ack;
 pub(crate) use emit::reset_for;
 pub(crate) use handshake::Accept;
 pub(crate) use race::Opening;
-pub(crate) use resume::answer_with_cookie;
+pub(crate) use resume::{answer_with_cookie, answer_without_join};
 
 /// Side of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -42,6 +42,17 @@ pub(crate) fn answer_with_cookie(now: Instant, syn: &Segment, shared: &mut Share
     shared.send(u64::MAX, Box::new(answer), size, Purpose::Handshake { retries: 0 });
 }
 
+/// Answers a join that came too late, of a connection that is plain TCP by now, as a host would that knows no MP_JOIN:
+/// the peer ends the subflow (RFC 8684 §3.8), and a RST of ours at its SYN, which a Linux client takes for the end of
+/// the connection if it has fallen back as well, is not needed. Nothing is kept.
+pub(crate) fn answer_without_join(now: Instant, syn: &Segment, shared: &mut Shared) {
+    let terms = offered(syn, &shared.config.profile);
+    let iss = shared.chance.isn(now, &syn.flow.reversed());
+    let answer = syn_ack(now, syn, terms, iss, shared.config.profile.mss.into(), shared);
+    let size = answer.wire_length();
+    shared.send(u64::MAX, Box::new(answer), size, Purpose::Handshake { retries: 0 });
+}
+
 impl Connection {
     /// The connection whose SYN was answered with `cookie`, as if it waited for `ack`, which is to be handled next.
     pub(crate) fn resume(now: Instant, id: ConnectionId, cookie: &Cookie, ack: &Segment, shared: &mut Shared) -> Self {

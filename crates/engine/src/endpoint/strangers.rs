@@ -2,8 +2,8 @@
 //! refused.
 
 use super::{Endpoint, slot_mut};
-use crate::connection::{self, Accept, Connection};
-use crate::{Purpose, connection::answer_with_cookie};
+use crate::Purpose;
+use crate::connection::{self, Accept, Connection, answer_with_cookie, answer_without_join};
 use anabranch_units::{Duration, Instant};
 use anabranch_wire::{Flags, FlowKey, JoinSyn, MpOption, ResetReason, Segment};
 use std::net::IpAddr;
@@ -125,6 +125,10 @@ impl Endpoint {
             (Accept::Refused(reason), _) => {
                 self.shared.counters.joins_refused += 1;
                 self.refuse(now, syn, Some(reason));
+            }
+            (Accept::Unjoined, _) => {
+                self.shared.counters.joins_refused += 1;
+                answer_without_join(now, syn, &mut self.shared);
             }
             (Accept::Joined, None) => unreachable!("only a connection accepts a join"),
         }

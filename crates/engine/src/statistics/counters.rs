@@ -37,7 +37,7 @@ statistics! {
         /// Connections begun anew on another path ([`Event::Reopened`](crate::Event::Reopened)).
         #[statistic("reopened", Counter, None, "connections begun anew on another path")]
         pub reopened: u64,
-        /// Joins refused: unknown token, bad HMAC, or over a limit.
+        /// Joins refused: unknown token, bad HMAC, over a limit, or after a fallback.
         #[statistic("joins-refused", Counter, None, "MP_JOINs refused: token, HMAC or limit")]
         pub joins_refused: u64,
         /// SYNs answered with a SYN cookie, because too many handshakes were under way
