@@ -13,6 +13,7 @@ mod answer;
 mod beside;
 mod buffer;
 mod choice;
+mod clock;
 mod faults;
 mod link;
 mod log;

@@ -1,6 +1,7 @@
 //! The picture of one connection: each packet with the time at which it left its host and the time at which it reached
 //! the other. Where the capture saw only one of the two, the other is estimated.
 
+use super::clock::Clock;
 use super::log::{DATA_ACK, DSN, Entry, FlowLog, SACK, STAMP, SideFacts};
 use anabranch_inspect::Offer;
 use anabranch_wire::Flags;
@@ -568,46 +569,6 @@ impl Known {
         }
         self.since
     }
-}
-
-/// The clock of timestamps: nanoseconds for each tick, so that no packet arrived before it left.
-struct Clock {
-    tick: f64,
-    first: u32,
-    offset: f64,
-}
-
-impl Clock {
-    fn of<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Option<Self> {
-        let stamped = || entries.clone().filter(|entry| entry.has(STAMP));
-        let begin = stamped().next()?;
-        // A few ticks tell no rate. A single stamp may be old: kernels repeat that of a packet before.
-        let slopes = stamped().filter_map(|entry| {
-            let ticks = entry.stamp.wrapping_sub(begin.stamp).cast_signed();
-            (ticks >= 10).then(|| entry.at.saturating_sub(begin.at) as f64 / f64::from(ticks))
-        });
-        let mut slopes: Vec<f64> = slopes.collect();
-        slopes.sort_by(f64::total_cmp);
-        let rough = *slopes.get(slopes.len() / 2)?;
-        let tick = [1e6, 4e6, 1e7, 1e3].into_iter().min_by(|a, b| {
-            let off = |tick: &f64| libm_log_distance(*tick, rough);
-            off(a).total_cmp(&off(b))
-        })?;
-        let first = begin.stamp;
-        let raw = |entry: &Entry| entry.at as f64 - tick * f64::from(entry.stamp.wrapping_sub(first).cast_signed());
-        let offset = stamped().map(raw).fold(f64::INFINITY, f64::min);
-        Some(Clock { tick, first, offset })
-    }
-
-    /// Time at which a packet with this stamp could have arrived at best.
-    fn at(&self, stamp: u32) -> u64 {
-        (self.offset + self.tick * f64::from(stamp.wrapping_sub(self.first).cast_signed())).max(0.0) as u64
-    }
-}
-
-/// Distance of two positive numbers, as a ratio above 1.
-fn libm_log_distance(a: f64, b: f64) -> f64 {
-    (a / b).max(b / a)
 }
 
 /// Makes positions of numbers.
