@@ -209,6 +209,9 @@ impl Followed {
 
     /// The next look, `elapsed` nanoseconds after the last.
     fn step(&mut self, look: Look, elapsed: u64) {
+        for earlier in [&mut self.first, &mut self.begin, &mut self.now] {
+            earlier.fill_in(&look);
+        }
         let cause = judge(&self.now, &look, elapsed / 1000, self.sends(&look));
         for times in [&mut self.interval, &mut self.whole] {
             *times.connection.entry(cause).or_default() += elapsed;
@@ -346,6 +349,29 @@ mod tests {
             socket(3, Some(7), Info::Tcp(subflow(5, 5))),
             socket(4, None, Info::Tcp(TcpInfo::default())),
         ]
+    }
+
+    /// The positions of an MPTCP connection are known when its handshake is over; they begin anywhere.
+    #[test]
+    fn a_connection_that_begins_while_it_is_followed_has_carried_little() {
+        let begin = 8_862_383_161_539_217_735;
+        let look = |known: bool, sent: u64| {
+            let at = |position: u64| if known { position } else { 0 };
+            let (snd_una, rcv_nxt) = (at(begin / 2 + sent), at(begin + 1_000));
+            let whole = MptcpInfo { write_seq: snd_una, snd_una, rcv_nxt, ..MptcpInfo::default() };
+            let bytes_received = if known { 1_000 } else { 0 };
+            let subflow = TcpInfo { bytes_acked: sent, bytes_received, ..TcpInfo::default() };
+            vec![socket(1, Some(7), Info::Mptcp(whole)), socket(2, Some(7), Info::Tcp(subflow))]
+        };
+        let mut follower = Follower::new(Vec::new());
+        follower.look(0, look(false, 0));
+        follower.look(SECOND / 10, look(false, 0));
+        follower.look(SECOND, look(true, 5_000));
+        follower.look(2 * SECOND, look(true, 9_000));
+        for answer in [follower.interval(), follower.whole()] {
+            let it = &answer.connections[0];
+            assert_eq!((it.sent, it.received, it.sends), (9_000, 1_000, true));
+        }
     }
 
     #[test]

@@ -44,6 +44,19 @@ impl Look {
         }
     }
 
+    /// Fills in positions that the kernel did not know at this look, with the handshake under way: those of `later`, less
+    /// what its subflows have carried.
+    pub(super) fn fill_in(&mut self, later: &Look) {
+        let (Some((info, _)), Some((known, _))) = (&mut self.mptcp, &later.mptcp) else { return };
+        let carried = |bytes: fn(&TcpInfo) -> u64| later.tcp().map(bytes).sum::<u64>();
+        if info.rcv_nxt == 0 {
+            info.rcv_nxt = known.rcv_nxt.saturating_sub(carried(|it| it.bytes_received));
+        }
+        if info.snd_una == 0 {
+            info.snd_una = known.snd_una.saturating_sub(carried(|it| it.bytes_acked));
+        }
+    }
+
     fn tcp(&self) -> impl Iterator<Item = &TcpInfo> {
         self.subflows.iter().filter_map(Socket::tcp)
     }
@@ -119,13 +132,16 @@ fn as_sender(before: &Look, now: &Look, elapsed: u64) -> Cause {
         return (Some(Limit::PeerWindow), None);
     }
     let buffer_full = memory.send_buffer > 0 && u64::from(memory.queued) * 3 >= u64::from(memory.send_buffer) * 2;
-    if limited(|it| it.sndbuf_limited_us) || (unsent <= mss && buffer_full) {
+    let buffer_full = limited(|it| it.sndbuf_limited_us) || (unsent <= mss && buffer_full);
+    // Paths that carry all they can fill any buffer: a larger one would not help.
+    let is_busy = |info: &TcpInfo| !has_room(info) || (buffer_full && window_limit(info) == Limit::PathFull);
+    if buffer_full && (usable().next().is_none() || !usable().all(|it| it.tcp().is_some_and(is_busy))) {
         return (Some(Limit::SendBuffer), None);
     }
-    if unsent <= mss {
+    if unsent <= mss && !buffer_full {
         return (Some(Limit::ApplicationSends), None);
     }
-    let full = usable().filter(|it| it.tcp().is_some_and(|info| !has_room(info)));
+    let full = usable().filter(|it| it.tcp().is_some_and(is_busy));
     if let Some(it) = full.max_by_key(|it| it.tcp().map_or(0, rate)) {
         return of(it.tcp().map_or(Limit::CongestionWindow, window_limit), Some(it));
     }
@@ -237,6 +253,9 @@ mod tests {
         assert_eq!(judged(&small), (Some(Limit::ApplicationSends), None));
         small.mptcp.as_mut().expect("it is MPTCP").1.send_buffer = 12_000;
         assert_eq!(judged(&small), (Some(Limit::SendBuffer), None));
+        // With a queue on its path it is not the buffer that holds data up.
+        small.subflows[0] = change(subflow(1, 10, 20), |it| it.rtt_us = 60_000);
+        assert_eq!(judged(&small), (Some(Limit::PathFull), on(1)));
     }
 
     #[test]
