@@ -161,8 +161,8 @@ impl Connection {
         Ok(first.and(self.acks.prober.deadline()).and(self.life.confirmation_deadline()))
     }
 
-    /// Returns the time until which what is due at `at` may be put off: the end of TIME-WAIT may be, to a moment that it
-    /// shares with others.
+    /// Returns the time until which what is due at `at` may be put off: the end of TIME-WAIT may be, to a moment that
+    /// it shares with others.
     pub(crate) fn latest(&self, at: Instant) -> Instant {
         let shared = |at: Instant| Instant::from_nanos(at.as_nanos().next_multiple_of(TIME_WAIT_GRAIN.as_nanos()));
         if self.timers.time_wait == Some(at) { shared(at) } else { at }

@@ -22,7 +22,8 @@ impl Clock {
         let begin = stamped().next()?;
         let ticks = |entry: &Entry| entry.stamp.wrapping_sub(begin.stamp).cast_signed();
         // A stamp may be old, by seconds where a subflow rests: kernels repeat that of a packet before. It makes ticks
-        // look longer, so the shortest counts, of those over a long time: a queue before the capture changes them little.
+        // look longer, so the shortest counts, of those over a long time: a queue before the capture changes them
+        // little.
         let most = stamped().map(ticks).max().filter(|most| *most >= FEW)?;
         let long = stamped().filter(|entry| ticks(entry) >= FEW.max(most / 2));
         let rough = long.map(|entry| entry.at.saturating_sub(begin.at) as f64 / f64::from(ticks(entry)));

@@ -44,8 +44,8 @@ impl Look {
         }
     }
 
-    /// Fills in positions that the kernel did not know at this look, with the handshake under way: those of `later`, less
-    /// what its subflows have carried.
+    /// Fills in positions that the kernel did not know at this look, with the handshake under way: those of `later`,
+    /// less what its subflows have carried.
     pub(super) fn fill_in(&mut self, later: &Look) {
         let (Some((info, _)), Some((known, _))) = (&mut self.mptcp, &later.mptcp) else { return };
         let carried = |bytes: fn(&TcpInfo) -> u64| later.tcp().map(bytes).sum::<u64>();
