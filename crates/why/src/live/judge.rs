@@ -133,8 +133,11 @@ fn as_sender(before: &Look, now: &Look, elapsed: u64) -> Cause {
     }
     let buffer_full = memory.send_buffer > 0 && u64::from(memory.queued) * 3 >= u64::from(memory.send_buffer) * 2;
     let buffer_full = limited(|it| it.sndbuf_limited_us) || (unsent <= mss && buffer_full);
-    // Paths that carry all they can fill any buffer: a larger one would not help.
-    let is_busy = |info: &TcpInfo| !has_room(info) || (buffer_full && window_limit(info) == Limit::PathFull);
+    // Paths that carry all they can fill a buffer that grows with their windows: a larger one would not help. What a
+    // small one holds leaves the windows empty, and its bursts queue all the same.
+    let windows: u64 = usable().filter_map(Socket::tcp).map(|info| u64::from(info.cwnd) * u64::from(info.mss)).sum();
+    let fills = buffer_full && outstanding * 4 >= windows * 3;
+    let is_busy = |info: &TcpInfo| !has_room(info) || (fills && window_limit(info) == Limit::PathFull);
     if buffer_full && (usable().next().is_none() || !usable().all(|it| it.tcp().is_some_and(is_busy))) {
         return (Some(Limit::SendBuffer), None);
     }
@@ -253,8 +256,11 @@ mod tests {
         assert_eq!(judged(&small), (Some(Limit::ApplicationSends), None));
         small.mptcp.as_mut().expect("it is MPTCP").1.send_buffer = 12_000;
         assert_eq!(judged(&small), (Some(Limit::SendBuffer), None));
-        // With a queue on its path it is not the buffer that holds data up.
+        // A burst makes a queue as well; only with a window that is nearly full it is not the buffer that holds data
+        // up.
         small.subflows[0] = change(subflow(1, 10, 20), |it| it.rtt_us = 60_000);
+        assert_eq!(judged(&small), (Some(Limit::SendBuffer), None));
+        small.subflows[0] = change(subflow(1, 10, 13), |it| it.rtt_us = 60_000);
         assert_eq!(judged(&small), (Some(Limit::PathFull), on(1)));
     }
 
