@@ -132,7 +132,7 @@ fn faults() -> Vec<Fault> {
         },
         Fault {
             name: "slow_reader",
-            transfer: Transfer { read: (16 << 10, Duration::from_millis(40)), size: 1 << 20, ..Transfer::DOWNLOAD },
+            transfer: Transfer { read: (16 << 10, Duration::from_millis(160)), size: 1 << 20, ..Transfer::DOWNLOAD },
             says: seen(&["of the time the application on the client did not read"]),
             live: [&["the application here did not read"], &[]],
             ..SOUND
