@@ -1,39 +1,13 @@
 //! `anabranch why --follow` beside a transfer of the kernel's MPTCP, and `anabranch why` of its capture: one answer.
 
-use super::{place, run, stderr};
+use super::steer::place_with;
+use super::{run, stderr, two_paths};
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
-const PATHS: &str = r#"
-[path.first]
-rate = "20mbit"
-delay = "20ms"
-[path.second]
-rate = "20mbit"
-delay = "20ms"
-[host]
-congestion = "reno"
-[[workload]]
-kind = "files"
-size = "1MiB"
-"#;
-
-/// Reads all, with a pause after each piece.
-const SERVER: &str = r#"
-import socket, sys, time
-pause, buffer = float(sys.argv[1]), int(sys.argv[2])
-listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
-if buffer: listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-listener.bind(("10.77.0.1", 5232))
-listener.listen()
-connection, _ = listener.accept()
-got = 0
-while part := connection.recv(1 << 14):
-    got += len(part)
-    if pause: time.sleep(pause)
-connection.sendall(str(got).encode())
-connection.close()
-"#;
+const ANABRANCH: &str = env!("CARGO_BIN_EXE_anabranch");
 
 /// Writes pieces with a pause after each, once it is followed.
 const CLIENT: &str = r#"
@@ -73,7 +47,7 @@ const TRANSFERS: [Transfer; 4] = [
     Transfer { name: "paths", size: 10_000_000, client: "0 0", server: "0 0", limits: &["path-full"] },
 ];
 
-/// Time by limit, all paths together: of the first `shares`.
+/// Limit that held for most of the time, all paths together, and its share.
 fn main_limit(shares: &Value) -> (String, f64) {
     let mut sums: Vec<(String, f64)> = Vec::new();
     for share in shares.as_array().unwrap() {
@@ -86,37 +60,43 @@ fn main_limit(shares: &Value) -> (String, f64) {
     sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap()
 }
 
+/// Plays the transfer. Returns the connection as it was followed.
+fn play(directory: &Path, Transfer { size, client, server, .. }: &Transfer) -> Value {
+    let follow = format!("{ANABRANCH} why --follow $! --json --interval 200ms > live.jsonl");
+    let script = format!("rm -f live.jsonl\npython3 client.py {size} {client} &\n{follow}\nwait $!\n");
+    fs::write(directory.join("client.sh"), script).unwrap();
+    let server = format!("python3 server.py {server}");
+    let args = ["paths.toml", "--duration", "60s", "--pcap", "captures", "--server", &server];
+    let output = run(directory, &[&args[..], &["--", "sh", "-e", "client.sh"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let live = fs::read_to_string(directory.join("live.jsonl")).unwrap();
+    let mut live: Value = serde_json::from_str(live.lines().last().unwrap()).unwrap();
+    live["connections"][0].take()
+}
+
+/// Times by limit of the client's data, from the capture of one end.
+fn judge(directory: &Path, end: &str) -> Value {
+    let capture = format!("captures/{end}.pcapng");
+    let output = Command::new(ANABRANCH).current_dir(directory).args(["why", &capture, "--json"]).output().unwrap();
+    let mut answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    answer["connection"]["directions"][0]["shares"].take()
+}
+
 #[test]
 fn a_connection_that_is_followed_has_the_limit_of_its_capture() {
-    for Transfer { name, size, client, server, limits } in TRANSFERS {
-        let Some(directory) = place(&format!("follow-{name}")) else { return };
-        let write = |name: &str, text: &str| fs::write(directory.join(name), text).unwrap();
-        write("paths.toml", PATHS);
-        write("server.py", SERVER);
-        write("client.py", CLIENT);
-        let anabranch = env!("CARGO_BIN_EXE_anabranch");
-        let follow = format!("{anabranch} why --follow $! --json --interval 200ms");
-        write("client.sh", &format!("python3 client.py {size} {client} &\n{follow} > live.jsonl\nwait $!\n"));
-        let server = format!("python3 server.py {server}");
-        let args = ["paths.toml", "--duration", "60s", "--pcap", "captures", "--server", &server];
-        let output = run(&directory, &[&args[..], &["--", "sh", "-e", "client.sh"]].concat());
-        assert!(output.status.success(), "{name}: {}", stderr(&output));
-        let live = fs::read_to_string(directory.join("live.jsonl")).unwrap();
-        let live: Value = serde_json::from_str(live.lines().last().unwrap()).unwrap();
-        let live = &live["connections"][0];
+    let paths = two_paths([("first", "20ms", ""), ("second", "20ms", "")]);
+    for transfer in TRANSFERS {
+        let Transfer { name, size, limits, .. } = transfer;
+        let files = [("paths.toml", &paths[..]), ("client.py", CLIENT)];
+        let Some(directory) = place_with(&format!("follow-{name}"), &files) else { return };
+        let live = play(&directory, &transfer);
         let (sent, received) = (live["sent"].as_u64().unwrap(), live["received"].as_u64().unwrap());
         assert!(live["sends"] == true && sent > size * 9 / 10 && sent < size + 10 && received < 10, "{name}: {live}");
-        let (limit, share) = main_limit(&live["shares"]);
-        assert!(limits.contains(&limit.as_str()) && share > 0.4, "{name}: {limit} for {share} of the time: {live}");
-        for end in ["client", "server"] {
-            let capture = format!("captures/{end}.pcapng");
-            let mut why = std::process::Command::new(anabranch);
-            let output = why.current_dir(&directory).args(["why", &capture, "--json"]).output().unwrap();
-            let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-            let direction = &answer["connection"]["directions"][0];
-            let (judged, part) = main_limit(&direction["shares"]);
-            println!("{name}: {limit} {share:.2} live, {judged} {part:.2} at the {end}");
-            assert!(limits.contains(&judged.as_str()) && part > 0.35, "{name}, {end}: {judged} for {part}: {answer}");
+        let judged = ["client", "server"].map(|end| (end, judge(&directory, end), 0.35));
+        for (view, shares, least) in [("live", live["shares"].clone(), 0.4)].into_iter().chain(judged) {
+            let (limit, share) = main_limit(&shares);
+            println!("{name}, {view}: {limit} {share:.2}");
+            assert!(limits.contains(&limit.as_str()) && share > least, "{name}, {view}: {limit} {share}: {shares}");
         }
     }
 }

@@ -2,24 +2,10 @@
 //! and opens however the command ends. Connections never lose their last open subflow.
 
 use super::kernel::{LOADING, turn};
-use super::lacks;
 use super::steer::{place_with, run_in_client};
+use super::{lacks, two_paths};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-const PATHS: &str = r#"
-[path.near]
-rate = "20mbit"
-delay = "10ms"
-[path.far]
-rate = "20mbit"
-delay = "10ms"
-[host]
-congestion = "reno"
-[[workload]]
-kind = "files"
-size = "1MiB"
-"#;
 
 /// Closes the far path.
 const ALWAYS: &str = r#"
@@ -63,12 +49,14 @@ available=/proc/sys/net/ipv4/tcp_available_congestion_control
 started() { wait_for 'grep -qw ab_veno $available && grep -q path steer.jsonl'; }
 "#;
 
-fn place_of(test: &str, paths: &str, policy: &str) -> Option<PathBuf> {
+/// The place of the test, with these `changes` of its paths, unless something is missing.
+fn place_of(test: &str, changes: &str, policy: &str) -> Option<PathBuf> {
     if lacks("ss") {
         eprintln!("SKIPPED: {test}: it takes ss");
         return None;
     }
-    let directory = place_with(test, &[("paths.toml", paths), ("policy.toml", policy), ("client.py", CLIENT)])?;
+    let paths = two_paths([("near", "10ms", ""), ("far", "10ms", "")]) + changes;
+    let directory = place_with(test, &[("paths.toml", &paths), ("policy.toml", policy), ("client.py", CLIENT)])?;
     // Files of an earlier run would be appended to.
     for entry in fs::read_dir(&directory).unwrap().flatten() {
         let name = entry.file_name();
@@ -129,7 +117,7 @@ path = "far"
 when = "quota >= 100%"
 then = "gate"
 "#;
-    let Some(directory) = place_of("gate", PATHS, policy) else { return };
+    let Some(directory) = place_of("gate", "", policy) else { return };
     let phase = |name: &str, ends: &str| {
         format!(
             "$steer --gate veno > steer.jsonl 2> steer.err & steering=$!
@@ -177,7 +165,7 @@ fn a_connection_whose_paths_are_all_to_be_closed_goes_on() {
     let Some(_turn) = turn("gate-all", &LOADING) else { return };
     let policy = "[path.near]\ninterface = \"near\"\n[path.far]\naddress = \"10.77.2.2\"\n[[rule]]\nwhen = \
                   \"always\"\nthen = \"gate\"\n";
-    let Some(directory) = place_of("gate-all", PATHS, policy) else { return };
+    let Some(directory) = place_of("gate-all", "", policy) else { return };
     let script = "sleep 3
 for i in 1 2 3 4; do acked 10.77.2.2 far.acked; acked 10.77.1.2 near.acked; sleep 1; done
 ";
@@ -192,7 +180,7 @@ for i in 1 2 3 4; do acked 10.77.2.2 far.acked; acked 10.77.1.2 near.acked; slee
 #[test]
 fn a_closed_path_opens_when_its_socket_takes_another_congestion_control() {
     let Some(_turn) = turn("gate-switch", &LOADING) else { return };
-    let Some(directory) = place_of("gate-switch", PATHS, ALWAYS) else { return };
+    let Some(directory) = place_of("gate-switch", "", ALWAYS) else { return };
     let script = "sleep 3
 for i in 1 2 3; do acked 10.77.2.2 closed.acked; sleep 1; done
 touch switch
@@ -209,7 +197,7 @@ for i in 1 2 3; do acked 10.77.2.2 open.acked; sleep 1; done
 #[test]
 fn a_closed_path_opens_when_it_is_the_last() {
     let Some(_turn) = turn("gate-last", &LOADING) else { return };
-    let Some(directory) = place_of("gate-last", PATHS, ALWAYS) else { return };
+    let Some(directory) = place_of("gate-last", "", ALWAYS) else { return };
     let script = "sleep 3
 for i in 1 2 3; do acked 10.77.2.2 closed.acked; sleep 1; done
 ss -K src 10.77.1.2 dst 10.77.0.1 > killed.txt
@@ -234,7 +222,7 @@ fn a_closed_path_takes_over_while_the_open_one_is_a_black_hole() {
     let Some(_turn) = turn("gate-hole", &LOADING) else { return };
     let hole = "[[change]]\nat = \"8s\"\npath = \"near\"\nstate = \"blackhole\"\n[[change]]\nat = \"14s\"\npath = \
                 \"near\"\nstate = \"restore\"\n";
-    let Some(directory) = place_of("gate-hole", &format!("{PATHS}{hole}"), ALWAYS) else { return };
+    let Some(directory) = place_of("gate-hole", hole, ALWAYS) else { return };
     let script = "for i in $(seq 1 110); do acked 10.77.2.2 far.acked; acked 10.77.1.2 near.acked; sleep 0.2; done
 ";
     beside_a_transfer(&directory, script);

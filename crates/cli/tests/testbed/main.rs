@@ -43,19 +43,30 @@ fn place(test: &str) -> Option<PathBuf> {
     Some(directory)
 }
 
+/// A scenario of two paths of 20 Mbit/s: of each its name, its delay, and more of its settings.
+fn two_paths(paths: [(&str, &str, &str); 2]) -> String {
+    let path = |(name, delay, more)| format!("[path.{name}]\nrate = \"20mbit\"\ndelay = \"{delay}\"\n{more}\n");
+    let rest = "[host]\ncongestion = \"reno\"\n[[workload]]\nkind = \"files\"\nsize = \"1MiB\"\n";
+    paths.map(path).concat() + rest
+}
+
 /// A server of the kernel's MPTCP, in Python: takes connections one after the other, reads each to its end, then says
-/// how many bytes it has got.
+/// how many bytes it has got. Its arguments, if there are any: a pause after each piece \[s\], and a receive buffer.
 fn server(port: u16) -> String {
     format!(
         r#"
-import socket
+import socket, sys, time
+pause, buffer = [float(it) for it in sys.argv[1:]] or [0, 0]
 listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+if buffer: listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, int(buffer))
 listener.bind(("10.77.0.1", {port}))
 listener.listen()
 while True:
     connection, _ = listener.accept()
     got = 0
-    while part := connection.recv(1 << 16): got += len(part)
+    while part := connection.recv(1 << 14):
+        got += len(part)
+        if pause: time.sleep(pause)
     connection.sendall(str(got).encode())
     connection.close()
 "#

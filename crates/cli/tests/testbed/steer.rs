@@ -3,25 +3,10 @@
 
 use super::common::schema::Schema;
 use super::kernel::has_features;
-use super::{lacks, place, run, server, stderr};
+use super::{lacks, place, run, server, stderr, two_paths};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Round trips of 20 and 120 ms.
-const PATHS: &str = r#"
-[path.near]
-rate = "20mbit"
-delay = "10ms"
-[path.far]
-rate = "20mbit"
-delay = "60ms"
-[host]
-congestion = "reno"
-[[workload]]
-kind = "files"
-size = "1MiB"
-"#;
 
 /// Sends until a file named `over` is there.
 const CLIENT: &str = r#"
@@ -31,9 +16,10 @@ client.connect(("10.77.0.1", 5232))
 while not os.path.exists("over"): client.sendall(bytes(1 << 16))
 "#;
 
-/// The place of the test, unless something is missing.
+/// The place of the test, with round trips of 20 and 120 ms, unless something is missing.
 fn place_of(test: &str, policy: &str) -> Option<PathBuf> {
-    place_with(test, &[("paths.toml", PATHS), ("policy.toml", policy), ("client.py", CLIENT)])
+    let paths = two_paths([("near", "10ms", ""), ("far", "60ms", "")]);
+    place_with(test, &[("paths.toml", &paths), ("policy.toml", policy), ("client.py", CLIENT)])
 }
 
 /// The place of a test with these files and a server, unless something is missing.

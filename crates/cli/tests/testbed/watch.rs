@@ -3,30 +3,10 @@
 
 use super::common::schema::Schema;
 use super::kernel::{LOADING, has_features, turn, turn_at};
-use super::{place, run, server, stderr};
+use super::{place, run, server, stderr, two_paths};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Two paths alike, but for what is set for the second.
-fn paths(second: &str) -> String {
-    format!(
-        r#"
-[path.first]
-rate = "20mbit"
-delay = "10ms"
-[path.second]
-rate = "20mbit"
-delay = "10ms"
-{second}
-[host]
-congestion = "reno"
-[[workload]]
-kind = "files"
-size = "1MiB"
-"#
-    )
-}
 
 const BYTES: u64 = 8_000_000;
 
@@ -56,7 +36,8 @@ struct Watched {
     directory: PathBuf,
 }
 
-/// A transfer that is watched by `watch`, a piece of shell that knows the sender as `$sender`.
+/// A transfer over two paths alike, but for the settings of the `second`, that is watched by `watch`: a piece of shell
+/// that knows the sender as `$sender`.
 fn watched(test: &str, second: &str, watch: &str) -> Option<Watched> {
     if !has_features(test, &["btf", "mptcp", "capabilities", "tracepoints"]) {
         return None;
@@ -64,7 +45,7 @@ fn watched(test: &str, second: &str, watch: &str) -> Option<Watched> {
     let _turn = turn_at("kernel-watch");
     let directory: PathBuf = place(test)?;
     let write = |name: &str, text: &str| fs::write(directory.join(name), text).unwrap();
-    write("paths.toml", &paths(second));
+    write("paths.toml", &two_paths([("first", "10ms", ""), ("second", "10ms", second)]));
     write("server.py", &server(PORT));
     write("client.py", CLIENT);
     let anabranch = env!("CARGO_BIN_EXE_anabranch");

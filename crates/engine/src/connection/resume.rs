@@ -38,19 +38,15 @@ pub(crate) fn answer_with_cookie(now: Instant, syn: &Segment, shared: &mut Share
         }));
     }
     shared.counters.cookies_sent += 1;
-    let size = answer.wire_length();
-    shared.send(u64::MAX, Box::new(answer), size, Purpose::Handshake { retries: 0 });
+    send(answer, shared);
 }
 
-/// Answers a join that came too late, of a connection that is plain TCP by now, as a host would that knows no MP_JOIN:
-/// the peer ends the subflow (RFC 8684 §3.8), and a RST of ours at its SYN, which a Linux client takes for the end of
-/// the connection if it has fallen back as well, is not needed. Nothing is kept.
+/// Answers a join of a connection that is plain TCP by now by a SYN/ACK without MP_JOIN, of which nothing is kept: the
+/// peer ends the subflow (RFC 8684 §3.2). A RST would end a Linux client that has fallen back as well (A-LATE-JOIN).
 pub(crate) fn answer_without_join(now: Instant, syn: &Segment, shared: &mut Shared) {
     let terms = offered(syn, &shared.config.profile);
     let iss = shared.chance.isn(now, &syn.flow.reversed());
-    let answer = syn_ack(now, syn, terms, iss, shared.config.profile.mss.into(), shared);
-    let size = answer.wire_length();
-    shared.send(u64::MAX, Box::new(answer), size, Purpose::Handshake { retries: 0 });
+    send(syn_ack(now, syn, terms, iss, shared.config.profile.mss.into(), shared), shared);
 }
 
 impl Connection {
@@ -93,8 +89,7 @@ impl Connection {
         let (backup, address) = (shared.locals.is_backup(flow.src), self.paths.address_id(&flow, &shared.locals));
         answer.options.push_mptcp(MpOption::JoinSynAck(JoinSynAck { backup, address, hmac, nonce: pending.own }));
         shared.counters.joins_deferred += 1;
-        let size = answer.wire_length();
-        shared.send(u64::MAX, Box::new(answer), size, Purpose::Handshake { retries: 0 });
+        send(answer, shared);
     }
 
     /// The subflow of a join that was answered so, as if it waited for `ack`, which is to be handled next. False if it
@@ -131,6 +126,12 @@ fn offered(syn: &Segment, profile: &Profile) -> Terms {
         sack: profile.sack && options.sack_permitted,
         timestamps: profile.timestamps && syn.options.timestamps().is_some(),
     }
+}
+
+/// Sends a SYN/ACK that is not repeated.
+fn send(answer: Segment, shared: &mut Shared) {
+    let size = answer.wire_length();
+    shared.send(u64::MAX, Box::new(answer), size, Purpose::Handshake { retries: 0 });
 }
 
 /// A SYN/ACK without MPTCP options.

@@ -63,7 +63,7 @@ fn deadlines_that_have_moved_or_gone_wake_nobody() {
     assert!(client.poll_transmit(until - Duration::from_nanos(1)).is_none(), "nothing was due before");
 }
 
-/// It is put off to a moment that connections share, which is no fault.
+/// TIME-WAIT ends at a moment that connections share: no invariant is broken until then.
 #[test]
 fn the_end_of_time_wait_may_be_late() {
     let mut hosts = hosts(|config| config.multipath = false);
