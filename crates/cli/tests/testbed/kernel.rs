@@ -13,16 +13,14 @@ use std::process::{Child, Command, Output, Stdio};
 
 const ANABRANCH: &str = env!("CARGO_BIN_EXE_anabranch");
 
-/// The turn of a test that registers something with the kernel, as long as it is kept; none where something is missing.
+/// The turn of a test, as long as it is kept; none where something is missing.
 pub(super) fn turn(test: &str, needed: &[&str]) -> Option<File> {
-    has_features(test, needed).then(|| turn_at("kernel"))
-}
-
-/// The turn of a test at something of which the machine has one, as long as it is kept.
-pub(super) fn turn_at(what: &str) -> File {
-    let file = File::create(std::env::temp_dir().join(format!("anabranch-{what}-tests.lock"))).unwrap();
+    if !has_features(test, needed) {
+        return None;
+    }
+    let file = File::create(std::env::temp_dir().join("anabranch-kernel-tests.lock")).unwrap();
     file.lock().unwrap();
-    file
+    Some(file)
 }
 
 /// Returns true if the kernel has these features of `kernel list`; otherwise the test says that it is skipped.

@@ -2,7 +2,7 @@
 //! those that the paths of the testbed carried, and they change with the paths.
 
 use super::common::schema::Schema;
-use super::kernel::{LOADING, has_features, turn, turn_at};
+use super::kernel::{LOADING, has_features, turn};
 use super::{place, run, server, stderr, two_paths};
 use serde_json::Value;
 use std::fs;
@@ -39,10 +39,7 @@ struct Watched {
 /// A transfer over two paths alike, but for the settings of the `second`, that is watched by `watch`: a piece of shell
 /// that knows the sender as `$sender`.
 fn watched(test: &str, second: &str, watch: &str) -> Option<Watched> {
-    if !has_features(test, &["btf", "mptcp", "capabilities", "tracepoints"]) {
-        return None;
-    }
-    let _turn = turn_at("kernel-watch");
+    let _turn = turn(test, &["btf", "mptcp", "capabilities", "tracepoints"])?;
     let directory: PathBuf = place(test)?;
     let write = |name: &str, text: &str| fs::write(directory.join(name), text).unwrap();
     write("paths.toml", &two_paths([("first", "10ms", ""), ("second", "10ms", second)]));
@@ -162,7 +159,9 @@ fn a_lossy_path_is_chosen_less() {
 /// buffer has room.
 #[test]
 fn a_limit_of_the_congestion_control_is_seen() {
-    let Some(_turn) = turn("watch-limit", &LOADING) else { return };
+    if !has_features("watch-limit", &LOADING) {
+        return;
+    }
     let script = format!(
         "{} kernel load veno > load.log & holder=$!
 until grep -q loaded load.log; do sleep 0.1; done
