@@ -119,15 +119,27 @@ fn acks_take_the_short_path() {
 #[test]
 fn repaired_losses_send_no_acks_home() {
     let Some(directory) = place_of("acks-lossy") else { return };
-    let lossy = PATHS.replace("\"5ms\"", "\"5ms\"\nloss = \"2%\"").replace("\"50ms\"", "\"50ms\"\nloss = \"5%\"");
+    // Of data only: where an ACK that moved is lost, all stay at home for a second or more, as they should.
+    let lossy = |delay, loss| format!("{delay}\nloss = \"0%\"\nloss-up = \"{loss}%\"");
+    let [short, long] = [("\"5ms\"", 2), ("\"50ms\"", 5)];
+    let lossy = PATHS.replace(short.0, &lossy(short.0, short.1)).replace(long.0, &lossy(long.0, long.1));
     fs::write(directory.join("paths.toml"), format!("{lossy}[host]\ncongestion = \"reno\"\n")).unwrap();
-    let acks = command(CLIENT, "client.log");
-    try_out(&directory, "tun", &format!("{acks} & acks=$!\n{AGREED}{SEND}kill $acks; wait $acks\n"));
-    let server = counts(&directory.join("server.log"));
-    let (moved, kept) = (server("moved"), server("kept"));
-    println!("{moved} moved, {kept} kept");
-    // 8 to 16 for 100 that moved. Where any repeated data counts as a sign of lost ACKs, 40 to 130.
-    assert!(moved > 150 && kept * 4 < moved, "{moved} moved, {kept} kept");
+    let script = format!("{} & acks=$!\n{AGREED}{SEND}kill $acks; wait $acks\n", command(CLIENT, "client.log"));
+    for _ in 0..5 {
+        let _ = fs::remove_file(directory.join("ss.log"));
+        try_out(&directory, "tun", &script);
+        let server = counts(&directory.join("server.log"));
+        let (moved, kept, barred) = (server("moved"), server("kept"), server("barred"));
+        println!("{moved} moved, {kept} kept, barred {barred} times");
+        // A busy host that repeats data too early looks as if our ACKs were lost, too.
+        if barred > 0 {
+            continue;
+        }
+        // 7 to 10 for 100 that moved. Where any repeated data counts as a sign of lost ACKs, 40 to 130.
+        assert!(moved > 150 && kept * 4 < moved, "{moved} moved, {kept} kept");
+        return;
+    }
+    panic!("ACKs were taken for lost in each of five transfers");
 }
 
 /// The kernel takes the programs of the process that died, and the other host hears it from a RST.
