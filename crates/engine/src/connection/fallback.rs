@@ -123,8 +123,8 @@ impl Connection {
             let acked = una.saturating_sub(1).min(self.sender.outgoing.buffer.end());
             self.on_data_ack(now, acked, window, shared);
         }
-        // A peer that has confirmed MPTCP may have sent a join already.
-        if !was_confirmed {
+        // A peer with both keys may have sent a join already.
+        if self.keys.remote.is_none() {
             shared.routes.push(Route::RemoveToken(self.keys.local.token(), self.id));
         }
     }

@@ -215,9 +215,10 @@ fn join_syn(puppet: &Puppet, address: u8) -> JoinSyn {
     JoinSyn { backup: false, address: AddressId(address), token: puppet.theirs.unwrap().token(), nonce: Nonce(5) }
 }
 
-/// §3.2: an unknown token is answered with a RST, reason 1 (§3.6); so is that of a connection that is plain TCP by now.
+/// §3.2: an unknown token is answered with a RST, reason 1 (§3.6); that of a connection that is plain TCP by now with a
+/// SYN/ACK without MP_JOIN (A-LATE-JOIN).
 #[test]
-fn a_join_that_names_no_mptcp_connection_is_reset() {
+fn a_join_that_names_no_mptcp_connection_is_refused() {
     let (mut puppet, line) = Puppet::accepted(server());
     let unknown = JoinSyn { token: Token(1), ..join_syn(&puppet, 1) };
     puppet.syn(MpOption::JoinSyn(unknown), 1);
@@ -227,9 +228,11 @@ fn a_join_that_names_no_mptcp_connection_is_reset() {
     puppet.data(line, 1, &PATTERN[..10], None);
     assert!(fell_back(&puppet, FallbackReason::FirstData));
     let join = join_syn(&puppet, 1);
+    puppet.take();
     puppet.syn(MpOption::JoinSyn(join), 1);
-    let out = resets(&mut puppet);
-    assert_eq!((out.len(), reason(&out[0])), (1, Some(ResetReason::MptcpError)));
+    let out = puppet.take();
+    assert_eq!((out.len(), out[0].flags), (1, Flags::SYN.with(Flags::ACK)));
+    assert!(!out[0].options.has_mptcp());
     assert_eq!(puppet.host.counters().joins_refused, 2);
 }
 
