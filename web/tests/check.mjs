@@ -65,8 +65,15 @@ async function drawn(it) {
   await it.evaluate(() => scrollTo(0, 0));
 }
 
+/// Parts of the page are looked at two at a time: the browser draws each on one processor.
+const waiting = [];
+const queue = (look) => { waiting.push(look); };
+async function workOff() {
+  for (let next = waiting.shift(); next; next = waiting.shift()) await next();
+}
+
 // Lessons.
-{
+queue(async () => {
   const it = await opened("");
   const links = await it.locator(".cards a").evaluateAll((all) => all.map((link) => link.getAttribute("href")));
   check(links.length === 6, `${links.length} lessons are listed`);
@@ -89,10 +96,10 @@ async function drawn(it) {
     check(await it.locator("#figure-result").innerHTML() !== before, `${link}: changing a setting changes no figure`);
   }
   await it.close();
-}
+});
 
 // The laboratory, with the keyboard where a reader would use it.
-{
+queue(async () => {
   const it = await opened("#lab?name=wlan-lte&seed=3");
   await it.waitForSelector(".bench .mistake .fine");
   const area = it.locator(".bench .editor textarea");
@@ -176,10 +183,10 @@ async function drawn(it) {
   }
   console.log(`${expected.digests.length} scenarios have the digests of the command`);
   await copy.close();
-}
+});
 
 // A scheduler that is written in the page.
-{
+queue(async () => {
   const it = await opened("#lab?name=wlan-lte&seed=3&repeat=2", 1200, "light", true);
   await it.waitForSelector(".bench .mistake .fine");
   const digests = (scheduler, script, seeds = [1, 2, 3], sets = []) => it.evaluate(async ([text, scheduler, script, seeds, more]) => {
@@ -311,10 +318,10 @@ async function drawn(it) {
   await copy.waitForFunction(() => /"own"/.test(document.querySelector(".bench .editor textarea").value) && document.querySelector(".status").hidden);
   check(await copy.locator(".digest").count() === 1, `a change to own: ${await copy.locator(".results").textContent()}`);
   await copy.close();
-}
+});
 
 // A capture.
-{
+queue(async () => {
   const it = await opened("#capture");
   await accessible(it, "capture");
   await it.locator("input[type=file]").setInputFiles(expected.captures.map((name) => join(folder, name)));
@@ -325,10 +332,10 @@ async function drawn(it) {
   await it.locator("input[type=file]").setInputFiles(join(folder, "expected.json"));
   await it.waitForFunction(() => /neither pcap nor pcapng/.test(document.querySelector(".results").textContent));
   await it.close();
-}
+});
 
 // The papers' figures.
-{
+queue(async () => {
   const it = await opened("#papers");
   await it.waitForSelector(".figures-of");
   const links = await it.locator(".figures-of a").evaluateAll((all) => all.map((link) => link.getAttribute("href")));
@@ -412,23 +419,26 @@ async function drawn(it) {
   await copy.goto(`${url}#paper/late/fig99`);
   await copy.waitForFunction(() => /there is no study `late\/fig99`/.test(document.querySelector("main").textContent));
   await copy.close();
-}
+});
 
 // A telephone, and darkness.
 for (const [width, scheme] of [[360, "light"], [1200, "dark"], [360, "dark"]]) {
   for (const fragment of ["", "#lesson/small-buffer", "#lab?name=wlan-lte&seed=1&do=run", "#lab?name=wlan-lte&seed=1&repeat=3&do=compare", "#lab?name=wlan-lte&repeat=2&do=why", "#capture", "#papers", "#paper/lowlat/fig08?repeat=1&do=run", "#lab?name=wlan-lte&own=S87PKy5RSElNzkxJVbBV0MjLL9dRKMtMLddUsLUDM_TSEotLUotL4sszSzLii_LzczU0rbkA"]) {
-    const it = await opened(fragment, width, scheme);
-    if (/lesson|do=/.test(fragment)) await done(it);
-    if (fragment === "#papers") await it.waitForSelector(".figures-of");
-    await drawn(it);
-    const where = `${fragment}, ${width} px, ${scheme}`;
-    await narrow(it, where);
-    if (scheme === "dark") await accessible(it, where);
-    await shot(it, `${fragment.replace(/\W+/g, "-") || "lessons"}-${width}-${scheme}`);
-    await it.close();
+    queue(async () => {
+      const it = await opened(fragment, width, scheme);
+      if (/lesson|do=/.test(fragment)) await done(it);
+      if (fragment === "#papers") await it.waitForSelector(".figures-of");
+      await drawn(it);
+      const where = `${fragment}, ${width} px, ${scheme}`;
+      await narrow(it, where);
+      if (scheme === "dark") await accessible(it, where);
+      await shot(it, `${fragment.replace(/\W+/g, "-") || "lessons"}-${width}-${scheme}`);
+      await it.close();
+    });
   }
 }
 
+await Promise.all([workOff(), workOff()]);
 await browser.close();
 for (const failure of failures) console.log(`FAILS ${failure}`);
 if (failures.length > 0) process.exit(1);

@@ -1,9 +1,10 @@
 // Looks at pages with Chromium: `node check.mjs CHROMIUM FOLDER`. FOLDER holds study.html, many.html, hostile.html, run.html,
 // comparison.html, comparison-all.html, leaderboard.html, why.html and why-scenario.html; what is exported and screenshots go there too. Prints a line per check; exit status 1 if one fails.
 import { chromium } from "playwright-core";
-import { execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
+import { promisify } from "node:util";
 import { inflateSync } from "node:zlib";
 
 const [executablePath, folder] = process.argv.slice(2);
@@ -36,6 +37,13 @@ async function visit(name, options, run) {
   await context.close();
 }
 
+/// Looks at pages, two of them at a time: the browser draws each on one processor.
+const waiting = [];
+const queue = (look, ...of) => { waiting.push(() => look(...of)); };
+async function workOff() {
+  for (let next = waiting.shift(); next; next = waiting.shift()) await next();
+}
+
 const figures = (page) => page.locator("figure[data-section]");
 const undrawn = (page) => page.evaluate(() => document.querySelectorAll(".chart:not(.drawn)").length);
 const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
@@ -55,9 +63,10 @@ async function download(page, figure, kind) {
   const waiting = page.waitForEvent("download", { timeout: 20_000 });
   await figure.locator(`button[data-export=${kind}]`).click();
   const got = await waiting;
-  const file = path.join(folder, "exports", got.suggestedFilename());
-  await got.saveAs(file);
-  return [got.suggestedFilename(), readFileSync(file)];
+  // A page that another visit looks at saves to the same names.
+  const bytes = readFileSync(await got.path());
+  await got.saveAs(path.join(folder, "exports", got.suggestedFilename()));
+  return [got.suggestedFilename(), bytes];
 }
 
 const WIDE = { viewport: { width: 1200, height: 900 }, colorScheme: "light" };
@@ -103,13 +112,13 @@ async function looksRight(name, kinds) {
   });
 }
 
-await looksRight("study", ["svg", "png", "csv"]);
-await looksRight("run", ["svg"]);
-await looksRight("comparison", ["svg"]);
-await looksRight("comparison-all", []);
-await looksRight("leaderboard", ["svg"]);
+queue(looksRight, "study", ["svg", "png", "csv"]);
+queue(looksRight, "run", ["svg"]);
+queue(looksRight, "comparison", ["svg"]);
+queue(looksRight, "comparison-all", []);
+queue(looksRight, "leaderboard", ["svg"]);
 
-await visit("study.html", WIDE, async (page) => {
+queue(visit, "study.html", WIDE, async (page) => {
   // One is switched off, and back on.
   const figure = figures(page).first();
   const before = await drawing(figure);
@@ -151,7 +160,7 @@ const texts = (figure) => figure.locator(".chart svg text").evaluateAll((all) =>
   const { left, right, top, bottom } = text.getBoundingClientRect();
   return { text: text.textContent, left, right, top, bottom, size: parseFloat(getComputedStyle(text).fontSize) };
 }));
-await visit("comparison-all.html", { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2, colorScheme: "light" }, async (page) => {
+queue(visit, "comparison-all.html", { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2, colorScheme: "light" }, async (page) => {
   const ranking = figures(page).first();
   const names = await page.locator(".grid table").first().locator("tbody td:nth-child(2)").allInnerTexts();
   const said = await texts(ranking);
@@ -170,7 +179,7 @@ await visit("comparison-all.html", { viewport: { width: 360, height: 740 }, devi
 });
 
 // Tables: by keys, and as a screen reader has it.
-await visit("comparison-all.html", WIDE, async (page) => {
+queue(visit, "comparison-all.html", WIDE, async (page) => {
   const box = page.locator(".grid").first();
   const column = async (n) => (await box.locator(`tbody tr:visible td:nth-child(${n})`).allInnerTexts()).map((text) => parseFloat(text));
   const head = box.locator("th").nth(2);
@@ -200,7 +209,7 @@ await visit("comparison-all.html", WIDE, async (page) => {
 });
 
 // Zoom and pan: all figures over time show the same part.
-await visit("run.html", WIDE, async (page) => {
+queue(visit, "run.html", WIDE, async (page) => {
   const [cwnd, queue] = ["Congestion windows", "Queues in front"].map((title) => page.locator("figure", { has: page.locator("h3", { hasText: title }) }));
   const ticks = async (figure) => {
     const found = await figure.locator(".chart .role-axis-label").first().locator("text").allTextContents();
@@ -240,7 +249,7 @@ await visit("run.html", WIDE, async (page) => {
 });
 
 // Of several panels, the one that the pointer is in.
-await visit("study.html", WIDE, async (page) => {
+queue(visit, "study.html", WIDE, async (page) => {
   const figure = page.locator("figure", { has: page.locator("h3", { hasText: "Out-of-order queue over time" }) });
   const ticks = () => figure.locator(".chart .role-axis-label").evaluateAll((all) => all.filter((it) => it.closest('[aria-label^="X-axis"]')).map((it) => [...it.querySelectorAll("text")].map((text) => Number(text.textContent))));
   const chart = figure.locator(".chart");
@@ -267,7 +276,7 @@ await visit("study.html", WIDE, async (page) => {
 });
 
 // Panels over two properties.
-await visit("study.html", WIDE, async (page) => {
+queue(visit, "study.html", WIDE, async (page) => {
   const grid = page.locator("figure", { has: page.locator("h3", { hasText: "Completion time by RTT and loss" }) });
   const places = async () => (await texts(grid)).filter((it) => /^RTT, loss: /.test(it.text));
   const rows = new Map();
@@ -282,7 +291,7 @@ await visit("study.html", WIDE, async (page) => {
 });
 
 // On paper, from the top of the page: nothing was scrolled to.
-await visit("study.html", { viewport: { width: 1000, height: 400 }, colorScheme: "dark" }, async (page) => {
+queue(visit, "study.html", { viewport: { width: 1000, height: 400 }, colorScheme: "dark" }, async (page) => {
   await page.emulateMedia({ media: "print" });
   await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
   check((await undrawn(page)) === 0, "before printing all figures are drawn");
@@ -311,7 +320,7 @@ async function strokeUnder(page, over) {
 }
 for (const name of ["why", "why-scenario"]) {
   for (const [size, options] of [["light", WIDE], ["dark", { ...WIDE, colorScheme: "dark" }], ["phone", { viewport: { width: 400, height: 800 }, deviceScaleFactor: 2, colorScheme: "dark" }]]) {
-    await visit(`${name}.html`, options, async (page) => {
+    queue(visit, `${name}.html`, options, async (page) => {
       await page.locator(".trace .u-over").first().waitFor({ timeout: 10_000 });
       check((await page.locator(".trace .plot").count()) === 3, `${name}, ${size}: data, limits and bytes in flight are drawn`);
       check((await overflow(page)) <= 0, `${name}, ${size}: nothing sticks out`, `${await overflow(page)} px do`);
@@ -319,12 +328,12 @@ for (const name of ["why", "why-scenario"]) {
     });
   }
 }
-await visit("why-scenario.html", WIDE, async (page) => {
+queue(visit, "why-scenario.html", WIDE, async (page) => {
   const tried = await page.locator(".grid", { hasText: "With one thing changed" }).locator("tbody tr").count();
   const drawn = await figures(page).first().locator('.chart [aria-roledescription="point"]').count();
   check(drawn > 3 && drawn < tried, "changes are dots with intervals", `${drawn} dots, ${tried} rows`);
 });
-await visit("why.html", WIDE, async (page) => {
+queue(visit, "why.html", WIDE, async (page) => {
   check((await page.evaluate(() => typeof globalThis.vega)) === "undefined", "a page of captures has no Vega");
   const plot = page.locator(".trace .plot").first();
   const over = plot.locator(".u-over");
@@ -366,7 +375,7 @@ await visit("why.html", WIDE, async (page) => {
   check(/^connection: .*\nmeaning/.test(await page.locator("#tip").innerText()), "a band says its limit and what that means", await page.locator("#tip").innerText());
 });
 
-await visit("hostile.html", WIDE, async (page) => {
+queue(visit, "hostile.html", WIDE, async (page) => {
   const figure = figures(page).nth(1);
   await figure.locator(".chart .mark-symbol path").first().hover();
   check((await page.evaluate(() => window.broken)) === undefined, "no text has become a script");
@@ -376,7 +385,7 @@ await visit("hostile.html", WIDE, async (page) => {
 });
 
 // Pictures and prints by the command of a browser, of which nobody scrolls: each takes a page as it is when it has loaded.
-const command = (...args) => execFileSync(executablePath, ["--headless", ...ARGS, "--disable-gpu", "--hide-scrollbars", ...args, `file://${path.resolve(folder, "many.html")}`], { stdio: "ignore", timeout: 120_000 });
+const command = (...args) => promisify(execFile)(executablePath, ["--headless", ...ARGS, "--disable-gpu", "--hide-scrollbars", ...args, `file://${path.resolve(folder, "many.html")}`], { timeout: 120_000 });
 /// Strokes of a PDF: how many lines and curves its pages draw.
 function strokes(pdf) {
   const text = pdf.toString("latin1");
@@ -390,12 +399,12 @@ function strokes(pdf) {
   }
   return count;
 }
-{
+queue(async () => {
   const [picture, print] = [path.resolve(folder, "many-command.png"), path.resolve(folder, "many-command.pdf")];
   rmSync(picture, { force: true });
   rmSync(print, { force: true });
-  command("--window-size=1000,30000", `--screenshot=${picture}`);
-  command(`--print-to-pdf=${print}`);
+  await command("--window-size=1000,30000", `--screenshot=${picture}`);
+  await command(`--print-to-pdf=${print}`);
   const context = await browser.newContext();
   const page = await context.newPage();
   await page.goto("about:blank");
@@ -418,14 +427,14 @@ function strokes(pdf) {
   check(coloured > 50 && slices.slice(-20).includes(true), "a picture of a long page has its figures to the end", `${coloured} of ${slices.length} slices have some`);
   const drawn = strokes(readFileSync(print));
   check(drawn > 20_000, "a print of a long page has its figures", `${drawn} strokes`);
-}
+});
 
-await visit("many.html", { viewport: { width: 360, height: 740 }, colorScheme: "dark" }, async (page) => {
+queue(visit, "many.html", { viewport: { width: 360, height: 740 }, colorScheme: "dark" }, async (page) => {
   check((await overflow(page)) <= 0, "many.html: nothing sticks out at 360 px", `${await overflow(page)} px do`);
   await page.locator("section.paper").screenshot({ path: path.join(folder, "paper-phone-dark.png") });
 });
 
-await visit("many.html", WIDE, async (page) => {
+queue(visit, "many.html", WIDE, async (page) => {
   check((await page.locator(".index tbody tr:not(.paper)").count()) === 8, "eight studies have an index");
   await page.locator(".index .paper a").click();
   const head = page.locator("section.paper");
@@ -435,6 +444,7 @@ await visit("many.html", WIDE, async (page) => {
   check((await figures(page).count()) === 56 && (await undrawn(page)) === 0, "56 figures are drawn when the page has loaded");
 });
 
+await Promise.all([workOff(), workOff()]);
 await browser.close();
 console.log(failed === 0 ? "all checks hold" : `${failed} checks FAILED`);
 process.exitCode = failed === 0 ? 0 : 1;
