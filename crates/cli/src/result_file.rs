@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::output;
 use anabranch_report::plot::{self, Form};
 use anabranch_study::figure::Figure;
+use anabranch_units::input;
 use clap::ArgMatches;
 use std::ffi::OsString;
 use std::ops::Deref;
@@ -43,12 +44,40 @@ pub fn check(matches: &ArgMatches) -> Result<(), Failure> {
         }
     }
     output::check(files.iter().map(|(option, path)| (option.as_str(), Some(*path))))?;
-    let mut read = others.into_iter().filter_map(|name| std::fs::canonicalize(name).ok()).filter(|it| it.is_file());
+    let mut read = others.into_iter().flat_map(|name| files_of(Path::new(name)));
     if let Some((option, path)) = read.find_map(|read| files.iter().find(|(_, file)| is_at(file, &read))) {
         let (path, help) = (path.display(), "accepted: another file; this one would be lost");
         return Err(Failure::Refused(miette::miette!(help = help, "{option} names {path}, which is read")));
     }
     matches.subcommand().map_or(Ok(()), |(_, matches)| check(matches))
+}
+
+/// Returns the file that an argument names, those that a scenario names in turn, and that of an override such as
+/// `path.lte.down=drive.trace`.
+fn files_of(argument: &Path) -> Vec<PathBuf> {
+    let file = |path: &Path| std::fs::canonicalize(path).ok().filter(|path| path.is_file());
+    let Some(path) = file(argument) else {
+        let value = argument.to_str().and_then(|text| text.split_once('=')).map(|(_, value)| value.trim_matches('"'));
+        return value.and_then(|value| file(Path::new(value))).into_iter().collect();
+    };
+    let mut found = Vec::new();
+    if path.extension().is_some_and(|ending| ending == "toml")
+        && let Ok(text) = input::text(&path, input::WRITTEN)
+        && let Ok(table) = text.parse::<toml::Table>()
+    {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let mut values: Vec<toml::Value> = table.into_iter().map(|(_, value)| value).collect();
+        while let Some(value) = values.pop() {
+            match value {
+                toml::Value::String(name) => found.extend(file(&folder.join(name))),
+                toml::Value::Array(items) => values.extend(items),
+                toml::Value::Table(table) => values.extend(table.into_iter().map(|(_, value)| value)),
+                _ => {}
+            }
+        }
+    }
+    found.push(path);
+    found
 }
 
 /// Identifier of the words behind `--`.

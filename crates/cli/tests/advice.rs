@@ -24,6 +24,8 @@ fn a_slip_is_answered_with_its_remedy() {
     fs::write(here.join("ok.toml"), SCENARIO).unwrap();
     fs::write(here.join("sweep.toml"), SWEEP).unwrap();
     fs::write(here.join("via.toml"), SCENARIO.replacen("[path.lte]", "via = [\"x\"]\n[path.lte]", 1)).unwrap();
+    fs::write(here.join("drive.toml"), SCENARIO.replacen("20mbit", "drive.trace", 1)).unwrap();
+    fs::write(here.join("drive.trace"), "1\n2\n3\n").unwrap();
     fs::write(here.join("long.toml"), SCENARIO.replace("kind = \"files\"\nsize = \"50kB\"", LONG)).unwrap();
     for (words, remedy) in [
         (&["run", "ok.toml", "--schedulers", "late"][..], "`anabranch compare SCENARIO --schedulers A,B`"),
@@ -40,6 +42,11 @@ fn a_slip_is_answered_with_its_remedy() {
         (&["run", "ok.toml", "--scheduler", "5"], "there is no scheduler called `5`"),
         (&["why", "ok.toml", "--congestion", "cubic,bbr"], "there is no congestion control called `cubic,bbr`"),
         (&["run", "ok.toml", "--csv", "./ok.toml"], "--csv names ./ok.toml, which is read"),
+        (&["run", "drive.toml", "--csv", "drive.trace"], "--csv names drive.trace, which is read"),
+        (
+            &["run", "ok.toml", "--set", "path.wlan.rate=drive.trace", "--csv", "drive.trace"],
+            "drive.trace, which is read",
+        ),
         (&["twin", "ok.toml", "-o", "ok.toml"], "--output names ok.toml, which is read"),
         (&["why", "ok.toml", "--schedulers", "lat,late"], "did you mean `late`?"),
         (&["why", "ok.toml", "--congestions", "cubc"], "did you mean `cubic`?"),
