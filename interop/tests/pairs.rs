@@ -276,7 +276,7 @@ fn case(seed: Seed, number: u64) -> Case {
         let capture = folder.map(|folder| folder.join(format!("{name}.pcapng")));
         let played = Draft::new(seed, client, server, proxied).play(pair, capture.as_deref());
         let Err((error, lost_count)) = played else { return Ok(()) };
-        if lost_count {
+        if lost_count && pair.iter().any(|(name, _)| *name == "coalesced") {
             eprintln!("{name}: passed over, since the kernel has lost count of its stream behind a box that merges");
             return Ok(());
         }

@@ -60,23 +60,24 @@ fn files_of(argument: &Path) -> Vec<PathBuf> {
         let value = argument.to_str().and_then(|text| text.split_once('=')).map(|(_, value)| value.trim_matches('"'));
         return value.and_then(|value| file(Path::new(value))).into_iter().collect();
     };
-    let mut found = Vec::new();
-    if path.extension().is_some_and(|ending| ending == "toml")
-        && let Ok(text) = input::text(&path, input::WRITTEN)
-        && let Ok(table) = text.parse::<toml::Table>()
-    {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let mut values: Vec<toml::Value> = table.into_iter().map(|(_, value)| value).collect();
+    let mut found = vec![path];
+    let mut looked_into = 0;
+    while let Some(path) = found.get(looked_into) {
+        looked_into += 1;
+        let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
+        let table = input::text(path, input::WRITTEN).ok().and_then(|text| text.parse::<toml::Table>().ok());
+        let mut values: Vec<toml::Value> = table.into_iter().map(toml::Value::Table).collect();
         while let Some(value) = values.pop() {
             match value {
-                toml::Value::String(name) => found.extend(file(&folder.join(name))),
+                toml::Value::String(name) => {
+                    found.extend(file(&folder.join(name)).filter(|named| !found.contains(named)));
+                }
                 toml::Value::Array(items) => values.extend(items),
                 toml::Value::Table(table) => values.extend(table.into_iter().map(|(_, value)| value)),
                 _ => {}
             }
         }
     }
-    found.push(path);
     found
 }
 

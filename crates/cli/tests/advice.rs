@@ -25,6 +25,7 @@ fn a_slip_is_answered_with_its_remedy() {
     fs::write(here.join("sweep.toml"), SWEEP).unwrap();
     fs::write(here.join("via.toml"), SCENARIO.replacen("[path.lte]", "via = [\"x\"]\n[path.lte]", 1)).unwrap();
     fs::write(here.join("drive.toml"), SCENARIO.replacen("20mbit", "drive.trace", 1)).unwrap();
+    fs::write(here.join("drives.toml"), "scenario = \"drive.toml\"\n").unwrap();
     fs::write(here.join("drive.trace"), "1\n2\n3\n").unwrap();
     fs::write(here.join("long.toml"), SCENARIO.replace("kind = \"files\"\nsize = \"50kB\"", LONG)).unwrap();
     for (words, remedy) in [
@@ -43,6 +44,7 @@ fn a_slip_is_answered_with_its_remedy() {
         (&["why", "ok.toml", "--congestion", "cubic,bbr"], "there is no congestion control called `cubic,bbr`"),
         (&["run", "ok.toml", "--csv", "./ok.toml"], "--csv names ./ok.toml, which is read"),
         (&["run", "drive.toml", "--csv", "drive.trace"], "--csv names drive.trace, which is read"),
+        (&["sweep", "drives.toml", "--csv", "drive.trace"], "--csv names drive.trace, which is read"),
         (
             &["run", "ok.toml", "--set", "path.wlan.rate=drive.trace", "--csv", "drive.trace"],
             "drive.trace, which is read",
