@@ -16,7 +16,7 @@ pub enum Change {
     /// Serve at this rate from now on, in place of the previous rate or trace. The packet in service keeps the bits it
     /// has sent and goes on at the new rate; at rate zero everything waits.
     Rate(Rate),
-    /// Serve by this trace from now on; the trace's time zero is the beginning of the run.
+    /// Serve by this trace from now on, at the place that it has reached since the beginning of the run.
     Trace(Arc<Trace>),
     /// The propagation delay of packets that leave the queue from now on. On a link that keeps order, packets after a
     /// step down wait for those before it.

@@ -30,4 +30,4 @@ pub use parcel::DropCause;
 pub use queue::QueueLimit;
 pub use service::Service;
 pub use stats::{Dropped, Imbalance, LINK, LinkStats};
-pub use trace::{Trace, TraceError};
+pub use trace::{Step, Trace, TraceError};

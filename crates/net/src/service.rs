@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub enum Service {
     /// Constant rate; at rate zero no packet moves.
     Rate(Rate),
-    /// Recorded rate. The trace's time zero is the beginning of the run.
+    /// Recorded rate. The run begins at the trace's own offset.
     Trace(Arc<Trace>),
 }
 
@@ -105,10 +105,7 @@ impl Server {
             Server::Rate(Constant { rate: 0, stalled, .. }) => stalled.unwrap_or(whole),
             Server::Rate(constant) => u128::from(served.departs.since(now).as_nanos()) * u128::from(constant.rate),
             // All that is offered until it leaves is for this packet: it is the first.
-            Server::Trace(cursor) => {
-                let offered = cursor.offered_between(now, served.departs) + u64::from(served.at_once);
-                u128::from(offered) * WORK_PER_BYTE
-            }
+            Server::Trace(cursor) => cursor.offered_until(now, served),
         };
         left.min(whole)
     }
@@ -117,10 +114,7 @@ impl Server {
     pub(crate) fn resume(&mut self, now: Instant, left: Work) -> Served {
         match self {
             Server::Rate(constant) => Served { departs: constant.resume(now, left), at_once: 0 },
-            Server::Trace(cursor) => {
-                let bytes = left.div_ceil(WORK_PER_BYTE);
-                cursor.serve(now, u64::try_from(bytes).unwrap_or(u64::MAX))
-            }
+            Server::Trace(cursor) => cursor.resume(now, left),
         }
     }
 }
@@ -189,7 +183,7 @@ fn divide(work: Work, rate: u64) -> (u64, u64) {
     }
 }
 
-const WORK_PER_BYTE: Work = 8 * 1_000_000_000;
+pub(crate) const WORK_PER_BYTE: Work = 8 * 1_000_000_000;
 
 #[cfg(test)]
 mod tests {

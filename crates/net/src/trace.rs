@@ -1,28 +1,43 @@
-//! Recorded links: opportunities to deliver, in the format of mahimahi (Netravali et al., *Mahimahi: Accurate
-//! Record-and-Replay for HTTP*, USENIX ATC 2015).
+//! Recorded links: opportunities to deliver, or rates over time.
 //!
-//! A trace is text, one whole number of milliseconds per line, never decreasing. Each line is an opportunity to deliver
+//! Opportunities are those of mahimahi (Netravali et al., *Mahimahi: Accurate Record-and-Replay for HTTP*, USENIX ATC
+//! 2015): text, one whole number of milliseconds per line, never decreasing. Each line is an opportunity to deliver
 //! 1500 bytes at that time; a number that stands n times offers n times as much. The trace repeats with its last number
 //! as the period. A packet leaves when its last byte is served. What an opportunity has left over serves the next
 //! packet if that is queued by then, and is lost otherwise; a packet offered at the very instant counts as queued.
+//!
+//! Rates over time are steps, each with a rate that holds until the next: the link serves bit by bit, as one of constant
+//! rate does. A packet under way at a step goes on at the new rate. They repeat as well.
 
 mod lte;
+mod slots;
+mod steps;
 
 pub use lte::{LteParams, synthetic_lte};
 
 use crate::queue::FULL_PACKET;
+use crate::service::{WORK_PER_BYTE, Work};
 use anabranch_units::{Bytes, Duration, Instant, Rate};
 use std::sync::Arc;
 
-/// A recorded link, ready to be served from.
+/// A recorded link, ready to be served from. A copy shares the recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    /// Opportunities of the same millisecond taken together, in order.
-    slots: Vec<Slot>,
-    /// Period after which it repeats: the time of the last slot.
+    supply: Supply,
+    /// Period after which it repeats: the time of the last slot or the end of the last step.
     period: Duration,
-    /// Bytes offered in one period.
-    total: Bytes,
+    /// Work offered in one period.
+    total: Work,
+    /// Place in the recording at the beginning of the run.
+    offset: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Supply {
+    /// Opportunities of the same millisecond taken together, in order.
+    Slots(Arc<[Slot]>),
+    /// Rates, in order.
+    Steps(Arc<[Step]>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +47,16 @@ struct Slot {
     bytes: u64,
 }
 
-/// Text that is no trace. Lines count from 1.
+/// A rate that holds for a part of a recording.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// Time from the beginning of the recording at which it ends.
+    pub until: Duration,
+    /// Rate from the end of the step before, or from the beginning; zero is an outage.
+    pub rate: Rate,
+}
+
+/// What is no trace. Lines count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -63,6 +87,19 @@ pub enum TraceError {
         /// Line number.
         line: usize,
     },
+    /// A step that ends where it begins, or before.
+    #[error("step {step} ends at {until}, and the one before it at {before}")]
+    NoStep {
+        /// Number of the step, counted from 1.
+        step: usize,
+        /// End of the step.
+        until: Duration,
+        /// End of the step before.
+        before: Duration,
+    },
+    /// All rates are zero.
+    #[error("the trace offers nothing: every rate is zero")]
+    OffersNothing,
 }
 
 impl Trace {
@@ -86,8 +123,55 @@ impl Trace {
         if period.is_zero() {
             return Err(TraceError::NoPeriod { line: lines });
         }
-        let total = slots.iter().map(|slot| Bytes::new(slot.bytes)).sum();
-        Ok(Trace { slots, period, total })
+        let total = slots.iter().map(|slot| u128::from(slot.bytes) * WORK_PER_BYTE).sum();
+        Ok(Trace { supply: Supply::Slots(slots.into()), period, total, offset: Duration::ZERO })
+    }
+
+    /// Makes a trace of rates.
+    pub fn of_rates(steps: Vec<Step>) -> Result<Trace, TraceError> {
+        let (mut before, mut total) = (Duration::ZERO, 0);
+        for (step, &Step { until, rate }) in (1..).zip(&steps) {
+            if until <= before {
+                return Err(TraceError::NoStep { step, until, before });
+            }
+            total += u128::from((until - before).as_nanos()) * u128::from(rate.as_bps());
+            before = until;
+        }
+        match total {
+            0 => Err(TraceError::OffersNothing),
+            _ => Ok(Trace { supply: Supply::Steps(steps.into()), period: before, total, offset: Duration::ZERO }),
+        }
+    }
+
+    /// Returns the same trace, which a run begins at this place of the recording.
+    pub fn starting_at(&self, offset: Duration) -> Trace {
+        let within = offset.as_nanos() % self.period.as_nanos();
+        Trace { offset: Duration::from_nanos(within), ..self.clone() }
+    }
+
+    /// Returns the place in the recording at which a run begins.
+    pub fn offset(&self) -> Duration {
+        self.offset
+    }
+
+    /// Returns the rates over time: for opportunities, those of each `window`, of which the last may be shorter.
+    pub fn rates(&self, window: Duration) -> Vec<Step> {
+        let slots = match &self.supply {
+            Supply::Steps(steps) => return steps.to_vec(),
+            Supply::Slots(slots) => slots,
+        };
+        let (mut steps, mut from, mut slots) = (Vec::new(), Duration::ZERO, slots.iter().peekable());
+        while from < self.period {
+            let until = (from + window).min(self.period);
+            let mut bytes = 0;
+            while let Some(slot) = slots.next_if(|slot| slot.at <= until) {
+                bytes += slot.bytes;
+            }
+            let rate = Rate::of(Bytes::new(bytes), until - from).expect("a window is no shorter than a nanosecond");
+            steps.push(Step { until, rate });
+            from = until;
+        }
+        steps
     }
 
     /// Returns the period after which it repeats.
@@ -97,7 +181,8 @@ impl Trace {
 
     /// Returns the average rate of the trace.
     pub fn mean_rate(&self) -> Rate {
-        Rate::of(self.total, self.period).expect("a period of zero is refused by parse")
+        let bps = self.total / u128::from(self.period.as_nanos());
+        Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX))
     }
 }
 
@@ -118,30 +203,33 @@ fn shortened(text: &str) -> String {
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor {
     trace: Arc<Trace>,
-    /// The beginning of the current repetition.
-    base: Instant,
-    index: usize,
-    /// Bytes left in the current slot.
-    left: u64,
+    place: Place,
+}
+
+/// Times in it count from the beginning of the recording.
+#[derive(Clone, Debug)]
+enum Place {
+    Slots(slots::Place),
+    Steps(steps::Place),
 }
 
 /// Departure of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Served {
     pub(crate) departs: Instant,
-    /// Bytes of the packet served at that very instant; used by traces only.
+    /// Bytes of the packet served at that very instant; used by opportunities only.
     pub(crate) at_once: u32,
 }
 
 impl Cursor {
-    /// Makes a cursor at the first opportunity not before `now`.
+    /// Makes a cursor that serves nothing before `now`.
     pub(crate) fn new(trace: Arc<Trace>, now: Instant) -> Self {
-        let left = trace.slots[0].bytes;
-        let mut cursor = Cursor { trace, base: Instant::ZERO, index: 0, left };
-        if cursor.at() < now {
-            cursor.seek(now);
-        }
-        cursor
+        let now = now + trace.offset;
+        let place = match &trace.supply {
+            Supply::Slots(slots) => Place::Slots(slots::Place::new(Arc::clone(slots), trace.period, now)),
+            Supply::Steps(steps) => Place::Steps(steps::Place::new(Arc::clone(steps), trace.period, trace.total, now)),
+        };
+        Cursor { trace, place }
     }
 
     pub(crate) fn trace(&self) -> &Arc<Trace> {
@@ -150,72 +238,37 @@ impl Cursor {
 
     /// Serves `bytes` that were queued at `now`, behind all that was served before.
     pub(crate) fn serve(&mut self, now: Instant, bytes: u64) -> Served {
-        let mut at = self.at();
-        if at < now {
-            self.seek(now);
-            at = self.at();
-        }
-        let (mut need, mut at_once) = (bytes, 0);
-        loop {
-            let taken = need.min(self.left);
-            self.left -= taken;
-            need -= taken;
-            at_once += taken;
-            if need == 0 {
-                // More than 4 GiB at one instant cannot be told from 4 GiB, and no packet is that large.
-                return Served { departs: at, at_once: u32::try_from(at_once).unwrap_or(u32::MAX) };
+        let offset = self.trace.offset;
+        match &mut self.place {
+            Place::Slots(place) => {
+                let served = place.serve(now + offset, bytes);
+                Served { departs: served.departs - offset, ..served }
             }
-            self.advance();
-            // A slot of 0 ms coincides with the last one of the repetition before.
-            if self.at() != at {
-                (at, at_once) = (self.at(), 0);
+            Place::Steps(place) => Served { departs: place.serve(now + offset, bytes) - offset, at_once: 0 },
+        }
+    }
+
+    /// Does the rest of a packet's work; the first task of a cursor.
+    pub(crate) fn resume(&mut self, now: Instant, left: Work) -> Served {
+        let offset = self.trace.offset;
+        match &mut self.place {
+            Place::Slots(_) => {
+                let bytes = left.div_ceil(WORK_PER_BYTE);
+                self.serve(now, u64::try_from(bytes).unwrap_or(u64::MAX))
             }
+            Place::Steps(place) => Served { departs: place.work(now + offset, left) - offset, at_once: 0 },
         }
     }
 
-    /// Returns the bytes that the trace offers after `from` and before `to`.
-    pub(crate) fn offered_between(&self, from: Instant, to: Instant) -> u64 {
-        let mut cursor = Cursor::new(self.trace.clone(), from + Duration::from_nanos(1));
-        let mut sum = 0;
-        while cursor.at() < to {
-            sum += cursor.left;
-            cursor.advance();
+    /// Returns the work that the trace offers after `from` and until a packet has left.
+    pub(crate) fn offered_until(&self, from: Instant, served: Served) -> Work {
+        let (from, to) = (from + self.trace.offset, served.departs + self.trace.offset);
+        match &self.place {
+            Place::Slots(place) => {
+                u128::from(place.offered_between(from, to) + u64::from(served.at_once)) * WORK_PER_BYTE
+            }
+            Place::Steps(place) => place.offered_between(from, to),
         }
-        sum
-    }
-
-    fn at(&self) -> Instant {
-        self.base + self.trace.slots[self.index].at
-    }
-
-    fn advance(&mut self) {
-        self.index += 1;
-        if self.index == self.trace.slots.len() {
-            self.index = 0;
-            self.base += self.trace.period;
-        }
-        self.left = self.trace.slots[self.index].bytes;
-    }
-
-    /// Forward to the first slot not before `now`, which lies after the current one. Steps double until they pass it,
-    /// so the cost grows with the logarithm of the slots passed over.
-    fn seek(&mut self, now: Instant) {
-        let period = self.trace.period.as_nanos();
-        // The last slot of a repetition stands at its end, so a repetition covers (base, base + period].
-        let repetitions = (now.since(self.base).as_nanos() - 1) / period;
-        if repetitions > 0 {
-            self.base += self.trace.period * repetitions;
-            self.index = 0;
-        }
-        let (slots, wanted) = (&self.trace.slots, now.since(self.base));
-        let (mut low, mut step) = (self.index, 1);
-        while low + step < slots.len() && slots[low + step].at < wanted {
-            low += step;
-            step *= 2;
-        }
-        let high = (low + step + 1).min(slots.len());
-        self.index = low + slots[low..high].partition_point(|slot| slot.at < wanted);
-        self.left = slots[self.index].bytes;
     }
 }
 
@@ -302,7 +355,111 @@ mod tests {
         departures
     }
 
+    #[test]
+    fn a_run_may_begin_anywhere_in_a_recording() {
+        let trace = Trace::parse("1\n1\n4\n10\n").unwrap();
+        for (offset, leaves) in [(0, 1000), (1, 0), (2, 2000), (9, 1000), (10, 1000), (11, 0), (14, 0), (15, 5000)] {
+            let begun = Arc::new(trace.starting_at(Duration::from_millis(offset)));
+            let mut cursor = Cursor::new(begun, Instant::ZERO);
+            assert_eq!(cursor.serve(us(0), 1000).departs, us(leaves), "{offset} ms");
+        }
+    }
+
+    fn steps(steps: &[(u64, u64)]) -> Trace {
+        let step = |&(ms, bps)| Step { until: Duration::from_millis(ms), rate: Rate::from_bps(bps) };
+        Trace::of_rates(steps.iter().map(step).collect()).unwrap()
+    }
+
+    #[test]
+    fn rates_serve_bit_by_bit_across_their_steps() {
+        // 8 Mbit/s for 10 ms, an outage of 10 ms, 4 Mbit/s for 20 ms: a byte takes 1 us, then 2 us.
+        let trace = steps(&[(10, 8_000_000), (20, 0), (40, 4_000_000)]);
+        assert_eq!(trace.mean_rate(), Rate::from_bps(4_000_000));
+        let mut cursor = Cursor::new(Arc::new(trace.clone()), Instant::ZERO);
+        for (queued, bytes, leaves) in [
+            (0, 1500, 1500),
+            (0, 1500, 3000),
+            (9000, 1000, 10_000), // The last byte leaves as the outage begins.
+            (9000, 1, 20_002),    // Nothing moves for 10 ms.
+            (21_000, 1500, 24_000),
+            (39_000, 1500, 41_000), // 500 bytes until the end of the period, 1000 in the next.
+        ] {
+            assert_eq!(cursor.serve(us(queued), bytes).departs, us(leaves), "{queued} {bytes}");
+        }
+        let mut cursor = Cursor::new(Arc::new(trace.starting_at(Duration::from_millis(15))), Instant::ZERO);
+        assert_eq!(cursor.serve(us(0), 1).departs, us(5002), "in the middle of the outage");
+    }
+
+    #[test]
+    fn work_of_many_periods_takes_no_longer_to_find() {
+        // 20,000 bytes in each 40 ms: a million periods, and half of the first step of the next.
+        let trace = Arc::new(steps(&[(10, 8_000_000), (20, 0), (40, 4_000_000)]));
+        let mut cursor = Cursor::new(trace, Instant::ZERO);
+        let departs = cursor.serve(us(0), 20_000 * 1_000_000 + 5000).departs;
+        assert_eq!(departs, us(40_000 * 1_000_000 + 5000));
+    }
+
+    #[test]
+    fn what_is_no_series_of_rates_is_refused() {
+        let step = |ms, mbps| Step { until: Duration::from_millis(ms), rate: Rate::from_mbps(mbps) };
+        for (steps, message) in [
+            (vec![], "the trace offers nothing: every rate is zero"),
+            (vec![step(1, 0)], "the trace offers nothing: every rate is zero"),
+            (vec![step(0, 1)], "step 1 ends at 0s, and the one before it at 0s"),
+            (vec![step(2, 1), step(1, 1)], "step 2 ends at 1ms, and the one before it at 2ms"),
+        ] {
+            assert_eq!(Trace::of_rates(steps).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn opportunities_have_a_rate_in_each_window() {
+        let trace = Trace::parse("1\n1\n4\n10\n").unwrap();
+        let rates: Vec<_> = trace.rates(Duration::from_millis(4)).iter().map(|step| step.rate.as_bps()).collect();
+        assert_eq!(rates, [9_000_000, 0, 6_000_000]); // 4500 B in 4 ms, none, 1500 B in 2 ms.
+    }
+
     proptest! {
+        /// The same service from a constant rate of the finest kind: one nanosecond at a time.
+        #[test]
+        fn rates_serve_as_the_plain_reading_does(
+            rates in prop::collection::vec((1u64..50, 0u64..4), 1..6),
+            gaps in prop::collection::vec((0u64..300, 1u64..20), 1..20),
+        ) {
+            prop_assume!(rates.iter().any(|(_, rate)| *rate > 0));
+            // Steps of nanoseconds at whole bytes per nanosecond.
+            let mut until = 0;
+            let of_time: Vec<u64> = rates.iter().flat_map(|&(ns, rate)| vec![rate; ns as usize]).collect();
+            let steps = rates.iter().map(|&(ns, rate)| {
+                until += ns;
+                Step { until: Duration::from_nanos(until), rate: Rate::from_bps(rate * 8_000_000_000) }
+            });
+            let mut cursor = Cursor::new(Arc::new(Trace::of_rates(steps.collect()).unwrap()), Instant::ZERO);
+            // The link is free at `free` nanoseconds, with `used` bytes of the nanosecond after that used.
+            let (mut now, mut free, mut used) = (0, 0, 0);
+            for (gap, bytes) in gaps {
+                now += gap;
+                if now > free || (now == free && used == 0) {
+                    (free, used) = (now, 0);
+                }
+                let mut need = bytes;
+                loop {
+                    let room = of_time[free as usize % of_time.len()] - used;
+                    if need <= room && room > 0 {
+                        used += need;
+                        if used == of_time[free as usize % of_time.len()] {
+                            (free, used) = (free + 1, 0);
+                        }
+                        break;
+                    }
+                    need -= room;
+                    (free, used) = (free + 1, 0);
+                }
+                let departs = Instant::from_nanos(free + u64::from(used > 0));
+                prop_assert_eq!(cursor.serve(Instant::from_nanos(now), bytes).departs, departs);
+            }
+        }
+
         #[test]
         fn serves_as_the_plain_reading_does(
             mut stamps in prop::collection::vec(0u32..40, 1..40),
