@@ -18,6 +18,7 @@ pub use lte::{LteParams, synthetic_lte};
 use crate::queue::FULL_PACKET;
 use crate::service::{WORK_PER_BYTE, Work};
 use anabranch_units::{Bytes, Duration, Instant, Rate};
+use std::fmt;
 use std::sync::Arc;
 
 /// A recorded link, ready to be served from. A copy shares the recording.
@@ -183,6 +184,19 @@ impl Trace {
     pub fn mean_rate(&self) -> Rate {
         let bps = self.total / u128::from(self.period.as_nanos());
         Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX))
+    }
+}
+
+/// Opportunities in mahimahi's format, from the beginning of the recording. Rates have no such text, and give an empty one.
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Supply::Slots(slots) = &self.supply else { return Ok(()) };
+        for slot in slots.iter() {
+            for _ in 0..slot.bytes / FULL_PACKET {
+                writeln!(f, "{}", slot.at.as_millis())?;
+            }
+        }
+        Ok(())
     }
 }
 
