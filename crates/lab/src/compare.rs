@@ -153,6 +153,14 @@ pub struct Baseline {
     pub best_to_it: Option<Estimate>,
 }
 
+impl Summary {
+    /// Returns true if all repetitions of each scheduler and baseline gave the same: one sample.
+    pub fn is_one_sample(&self) -> bool {
+        let values = self.ranking.iter().map(|ranked| ranked.value).chain(self.singles.iter().map(|it| it.value));
+        self.repeat > 1 && values.into_iter().all(|value| value.is_one_sample())
+    }
+}
+
 impl Plan {
     /// Plans `repeat` runs of each of `schedulers`, with seeds from `seed` on, and of plain TCP on each path.
     pub fn new(scenario: Scenario, schedulers: &[String], seed: u64, repeat: usize) -> Result<Plan, ScenarioError> {

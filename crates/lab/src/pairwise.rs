@@ -231,7 +231,9 @@ impl Ratio {
         let logarithms: Vec<f64> = over.iter().zip(under).map(|(over, under)| libm::log(over / under)).collect();
         let estimate = Estimate::of(&logarithms)?;
         let at = |half: f64| libm::exp(estimate.mean + half);
-        Some(Ratio { mean: at(0.0), low: estimate.half.map(|half| at(-half)), high: estimate.half.map(at) })
+        // One stretch decides a condition, which is one sample of many.
+        let half = estimate.half.or(estimate.is_one_sample().then_some(0.0));
+        Some(Ratio { mean: at(0.0), low: half.map(|half| at(-half)), high: half.map(at) })
     }
 
     fn inverted(self) -> Ratio {

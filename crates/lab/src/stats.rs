@@ -15,7 +15,8 @@ pub struct Estimate {
     pub n: usize,
     /// Mean of the samples.
     pub mean: f64,
-    /// Half of the 95 % interval, `mean ± half`; `None` for fewer than two samples.
+    /// Half of the 95 % interval, `mean ± half`; `None` for fewer than two samples, and for copies of one number: without
+    /// randomness, or over one stretch of a recording, all repetitions are one sample.
     pub half: Option<f64>,
 }
 
@@ -28,8 +29,7 @@ pub struct Tested {
     /// The difference, with an interval of its own.
     #[serde(flatten)]
     pub difference: Estimate,
-    /// p-value of a mean of zero (Student, two-sided), adjusted for the family after Holm; `None` for fewer than two
-    /// samples.
+    /// p-value of a mean of zero (Student, two-sided), adjusted for the family after Holm; `None` without an interval.
     pub p_holm: Option<f64>,
 }
 
@@ -68,26 +68,36 @@ fn holm(p_values: &[f64]) -> Vec<f64> {
 impl Estimate {
     /// Estimates the mean of the samples; `None` without samples.
     pub fn of(samples: &[f64]) -> Option<Estimate> {
+        Estimate::with_interval(samples, !are_copies(samples))
+    }
+
+    /// Estimates the mean of `a - b`, pair by pair. There is an interval if one of them varies, even if the difference does
+    /// not.
+    pub fn of_difference(a: &[f64], b: &[f64]) -> Option<Estimate> {
+        let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+        Estimate::with_interval(&differences, !are_copies(a) || !are_copies(b))
+    }
+
+    fn with_interval(samples: &[f64], is_known: bool) -> Option<Estimate> {
         let n = samples.len();
         if n == 0 {
             return None;
         }
         let mean = samples.iter().sum::<f64>() / n as f64;
-        let half = (n > 1).then(|| {
+        let half = (n > 1 && is_known).then(|| {
             let squares: f64 = samples.iter().map(|x| (x - mean) * (x - mean)).sum();
             quantile(n - 1) * (squares / (n - 1) as f64 / n as f64).sqrt()
         });
         Some(Estimate { n, mean, half })
     }
 
-    /// Estimates the mean of `a - b`, pair by pair.
-    pub fn of_difference(a: &[f64], b: &[f64]) -> Option<Estimate> {
-        let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
-        Estimate::of(&differences)
+    /// Returns true if the samples are several copies of one number, which tell nothing about other conditions.
+    pub fn is_one_sample(&self) -> bool {
+        self.n > 1 && self.half.is_none()
     }
 
     /// Returns the probability of a mean at least as far from zero if the true mean is zero (Student, two-sided);
-    /// `None` for fewer than two samples.
+    /// `None` without an interval.
     pub fn p_value(&self) -> Option<f64> {
         let half = self.half?;
         if half == 0.0 {
@@ -101,6 +111,11 @@ impl Estimate {
     pub fn is_significant(&self) -> bool {
         self.half.is_some_and(|half| self.mean.abs() > half)
     }
+}
+
+/// Returns true for several copies of one number.
+fn are_copies(samples: &[f64]) -> bool {
+    samples.iter().all(|x| x.to_bits() == samples[0].to_bits())
 }
 
 /// Returns the 97.5 % quantile of Student's t with `freedom` degrees of freedom.
@@ -183,6 +198,8 @@ mod tests {
         assert_eq!(Estimate::of(&[]), None);
         assert_eq!(Estimate::of(&[2.0]).unwrap().half, None);
         assert!(!Estimate::of(&[2.0]).unwrap().is_significant());
-        assert!(!Estimate::of(&[1.0, 1.0]).unwrap().half.unwrap().is_nan());
+        let copies = Estimate::of(&[1.0, 1.0]).unwrap();
+        assert!(copies.is_one_sample() && copies.half.is_none() && copies.p_value().is_none());
+        assert!(!Estimate::of(&[2.0]).unwrap().is_one_sample());
     }
 }

@@ -152,17 +152,26 @@ pub(crate) fn limits(summary: &Summary) -> Table {
 
 /// Legend of the tables.
 fn legend(summary: &Summary) -> String {
-    let mut text = format!(
-        "Means over {} repetitions; blocked: time the sender was kept waiting, by what; ±: 95 % intervals, differences taken\n\
-         seed by seed. {}\n\
-         RTO rate: timeouts per segment sent. ofo: out of order at the connection level.\n\n",
-        summary.repeat,
-        stars(summary)
-    );
+    let means = match summary.is_one_sample() {
+        true => format!("{}\nblocked: time the sender was kept waiting, by what.\n", one_sample(summary)),
+        false => format!(
+            "Means over {} repetitions; blocked: time the sender was kept waiting, by what; ±: 95 % intervals, differences \
+             taken\nseed by seed. {}\n",
+            summary.repeat,
+            stars(summary)
+        ),
+    };
+    let mut text =
+        format!("{means}RTO rate: timeouts per segment sent. ofo: out of order at the connection level.\n\n");
     if let Some(warning) = unfinished(summary) {
         text += &hang("", &warning, WIDTH);
     }
     text
+}
+
+/// What repetitions are worth that are all the same.
+pub(crate) fn one_sample(summary: &Summary) -> String {
+    format!("All {} repetitions are the same run: one sample, which has no interval and no star.", summary.repeat)
 }
 
 /// The meaning of a star in the ranking.
@@ -224,6 +233,7 @@ fn first_place(summary: &Summary, best: &Ranked, unit: Unit) -> String {
                 &format!(", {} than {}", by_how_much(&to_it.difference, reference.value.mean, unit), summary.reference);
             text += &match (summary.repeat, to_it.is_significant()) {
                 (1, _) => "; one repetition says nothing about significance.".to_owned(),
+                _ if summary.is_one_sample() => "; one sample says nothing about significance.".to_owned(),
                 (_, true) => format!(", which is significant: {tests}."),
                 (_, false) => format!(", which is not significant: {tests}."),
             };
@@ -235,7 +245,7 @@ fn first_place(summary: &Summary, best: &Ranked, unit: Unit) -> String {
     let count = rivals().count();
     let finished = if count + 1 == summary.ranking.len() { "" } else { " that finished" };
     text += &match close.as_slice() {
-        _ if count == 0 || summary.repeat == 1 => String::new(),
+        _ if count == 0 || summary.repeat == 1 || summary.is_one_sample() => String::new(),
         [] => hang("", &format!("Its lead over every other{finished} is significant: {tests}."), WIDTH),
         close if close.len() == count => {
             hang("", &format!("None of the others{finished} can be told from it: {tests}."), WIDTH)
@@ -254,6 +264,7 @@ fn against_single(summary: &Summary, best: &Ranked, unit: Unit) -> String {
     let how = by_how_much(difference, single.value.mean, unit);
     let verdict = match (summary.repeat, difference.is_significant(), ahead) {
         (1, ..) => "one repetition says nothing about significance.",
+        _ if summary.is_one_sample() => "one sample says nothing about significance.",
         (_, true, true) => "multipath pays.",
         (_, true, false) => "multipath does NOT pay here.",
         (_, false, _) => "that is not significant.",
@@ -388,6 +399,30 @@ mod tests {
         summary.ranking[0].to_reference = Some(Tested { difference: estimate(-0.15, 0.1), p_holm: Some(0.06) });
         assert!(words(&summary).contains("which is not significant: paired t-tests"), "{}", words(&summary));
         assert!(!ranking(&Header::for_tests(), &summary).to_string().contains("-0.15 ± 0.10 *"));
+    }
+
+    #[test]
+    fn copies_of_one_run_are_one_sample() {
+        let mut summary = summary();
+        let one = |it: &mut Estimate| it.half = None;
+        for ranked in &mut summary.ranking {
+            one(&mut ranked.value);
+            ranked.to_reference.iter_mut().chain(&mut ranked.to_best).for_each(|tested| {
+                one(&mut tested.difference);
+                tested.p_holm = None;
+            });
+        }
+        summary.singles.iter_mut().for_each(|single| one(&mut single.value));
+        for baseline in [&mut summary.best_single_path, &mut summary.sum_of_paths].into_iter().flatten() {
+            one(&mut baseline.value);
+            baseline.best_to_it.iter_mut().for_each(one);
+        }
+        let text = comparison(&Header::for_tests(), &summary);
+        assert!(text.contains("All 20 repetitions are the same run: one sample"), "{text}");
+        assert!(text.contains("one sample says nothing about significance"), "{text}");
+        for absent in ["±", "*", "significant", "multipath pays"] {
+            assert!(!text.contains(absent), "{absent}: {text}");
+        }
     }
 
     #[test]

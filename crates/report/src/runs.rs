@@ -313,6 +313,10 @@ impl Repeated {
         let (table, (name, scale)) = (&self.table, measured(self.measure));
         let Some(mean) = Estimate::of(&self.values) else { return table.to_string() };
         match self.censored {
+            0 if mean.is_one_sample() => {
+                let value = with_interval(&mean, scale, false);
+                format!("{table}\n{name} {value} in all {} runs, which are the same: one sample\n", mean.n)
+            }
             0 => format!("{table}\nmean {name} {} (95 % interval)\n", with_interval(&mean, scale, false)),
             censored => {
                 let all = self.values.len();

@@ -234,7 +234,10 @@ impl Shown {
             columns: None,
             first: Vec::new(),
             series,
-            notes: vec![format!("Means over {repeat} repetitions with 95 % intervals.")],
+            notes: vec![match rows.iter().filter_map(|(_, all)| Estimate::of(&all[0])).all(|it| it.is_one_sample()) {
+                true => format!("All {repeat} repetitions are the same run: one sample, which has no interval."),
+                false => format!("Means over {repeat} repetitions with 95 % intervals."),
+            }],
         };
         // A lesson about fairness has two in one figure: who shares is compared with whom it shares with.
         let own = bars("result", measure.name(), (measure.name(), unit), vec![named("the connection", 0)]);

@@ -374,7 +374,7 @@ fn helped(answer: &Answer, tried: &Tried) -> String {
 fn difference(answer: &Answer, gain: Measure) -> String {
     let amount = amount(gain, &answer.unit);
     // One run says nothing about others.
-    let once = if gain.half.is_none() { ", on this one seed" } else { "" };
+    let once = if gain.n < 2 { ", on this one seed" } else { "" };
     match answer.unit.as_str() {
         "s" => format!("it would have taken {amount} less{once}"),
         _ => format!("goodput would have been {amount} higher{once}"),

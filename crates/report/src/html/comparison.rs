@@ -2,7 +2,7 @@
 
 use super::run::{axis, facts, figure, names, series, stack, waiting};
 use super::{Grid, Page, Section};
-use crate::comparison::{limits, ranking, stars, unfinished, words};
+use crate::comparison::{limits, one_sample, ranking, stars, unfinished, words};
 use crate::rows::Header;
 use anabranch_lab::compare::{Comparison, Group, Summary};
 use anabranch_lab::stats::Estimate;
@@ -20,7 +20,10 @@ impl Page {
         command: &str,
     ) -> Page {
         let mut ranks = Grid::of(ranking(header, summary), "Ranking".to_owned());
-        ranks.notes = vec![format!("±: 95 % intervals, differences taken seed by seed. {}", stars(summary))];
+        ranks.notes = vec![match summary.is_one_sample() {
+            true => one_sample(summary),
+            false => format!("±: 95 % intervals, differences taken seed by seed. {}", stars(summary)),
+        }];
         // The browser breaks lines where it must.
         let words = words(summary).split_whitespace().collect::<Vec<_>>().join(" ");
         let section = Section {

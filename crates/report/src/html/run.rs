@@ -153,7 +153,10 @@ fn repetitions(measure: MeasureName, header: &Header, all: &[Measured]) -> Vec<F
     let unit = if measure == MeasureName::Goodput { "bit/s" } else { "s" };
     let (x, y) = (names("scheduler"), axis(measure.name(), unit));
     let mut means = figure("repetitions", "Repetitions", Mark::Bar, x, y, vec![series("runs", vec![point])]);
-    means.notes.push("The dot is the mean with its 95 % interval, strokes are the repetitions.".to_owned());
+    means.notes.push(match it.is_one_sample() {
+        true => format!("All {} repetitions are the same run: one sample, which has no interval.", it.n),
+        false => "The dot is the mean with its 95 % interval, strokes are the repetitions.".to_owned(),
+    });
     if censored > 0 {
         means.notes.push(format!("△: {censored} runs did not finish and count until they were stopped."));
     }

@@ -535,13 +535,16 @@ const ORDER_WITHOUT: usize = 3;
 
 /// Returns true for a difference below `most` that is significant among all that were tested with it.
 fn is_against(tested: &Tested, most: f64) -> bool {
-    tested.difference.mean < most && tested.is_significant()
+    tested.difference.mean < most && (tested.is_significant() || tested.difference.is_one_sample())
 }
 
-/// Returns true if the difference is significant. A single run is never significant.
+/// Returns true if the difference is significant. A single run is never significant; without randomness, a minimum
+/// difference is required.
 fn counts(difference: &Estimate) -> bool {
-    // Copies of one number have no interval: without randomness, a minimum difference is required.
-    difference.half.is_some_and(|half| difference.mean.abs() > if half == 0.0 { WORTH_A_WORD } else { half })
+    match difference.half {
+        Some(half) => difference.mean.abs() > half,
+        None => difference.is_one_sample() && difference.mean.abs() > WORTH_A_WORD,
+    }
 }
 
 fn above(difference: &Estimate) -> String {

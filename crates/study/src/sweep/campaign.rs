@@ -406,7 +406,7 @@ fn is_narrow(entrants: &[Entrant], results: &[Vec<Result<Numbers, String>>], unt
             1 => Estimate::of(times),
             _ => Estimate::of_difference(times, fastest),
         };
-        estimate.and_then(|it| it.half).is_some_and(|half| half <= libm::log1p(until))
+        estimate.is_some_and(|it| it.is_one_sample() || it.half.is_some_and(|half| half <= libm::log1p(until)))
     };
     all.iter().all(enough)
 }

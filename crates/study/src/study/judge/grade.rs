@@ -13,7 +13,7 @@ pub(super) fn relation(relation: Relation, difference: &Estimate, margin: Option
         Relation::NotMore => match difference.mean >= -margin.unwrap_or(WORTH_A_WORD) {
             true => Verdict::Reproduced,
             // A single run shows nothing, and a difference that does not count contradicts nothing.
-            false if difference.half.is_none() => Verdict::NotSignificant,
+            false if difference.n < 2 => Verdict::NotSignificant,
             false if counts(difference) => Verdict::Opposite,
             false => Verdict::Reproduced,
         },
