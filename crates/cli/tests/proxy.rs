@@ -295,8 +295,8 @@ fn read_slowly(server: &str, bytes: usize) -> Vec<u8> {
     }
 }
 
-/// A client that reads at most 800 kB/s through a small buffer: the line of its connection says that its window was used up. It
-/// uses plain TCP, whose window keeps the sender from sending more than the buffer holds.
+/// A client that reads at most 800 kB/s through a small buffer: the line of its connection says that its window was
+/// used up. It uses plain TCP, whose window keeps the sender from sending more than the buffer holds.
 #[test]
 fn a_slow_client_is_explained_in_the_log() {
     let Some(hosts) = Hosts::new("slow client") else { return };

@@ -20,9 +20,10 @@ const REFERENCE: &str = "docs/scenario-reference.md";
 const POLICIES: [&str; 6] = ["scheduler", "congestion", "window", "ack-path", "reinjection", "first-path"];
 
 /// Tables in the order of the reference: definition of the schema, and heading.
-const TABLES: [(&str, &str); 13] = [
+const TABLES: [(&str, &str); 14] = [
     ("", "The file"),
     ("PathTable", "`[path.NAME]`"),
+    ("RecordingTable", "`trace = { … }`"),
     ("VaryTable", "`vary`"),
     ("LossTable", "`loss = { model = … }`"),
     ("ReorderTable", "`reorder`"),

@@ -15,8 +15,8 @@ pub struct Estimate {
     pub n: usize,
     /// Mean of the samples.
     pub mean: f64,
-    /// Half of the 95 % interval, `mean ± half`; `None` for fewer than two samples, and for copies of one number: without
-    /// randomness, or over one stretch of a recording, all repetitions are one sample.
+    /// Half of the 95 % interval, `mean ± half`; `None` for fewer than two samples, and for copies of one number:
+    /// without randomness, or over one stretch of a recording, all repetitions are one sample.
     pub half: Option<f64>,
 }
 
@@ -71,8 +71,8 @@ impl Estimate {
         Estimate::with_interval(samples, !are_copies(samples))
     }
 
-    /// Estimates the mean of `a - b`, pair by pair. There is an interval if one of them varies, even if the difference does
-    /// not.
+    /// Estimates the mean of `a - b`, pair by pair. There is an interval if one of them varies, even if the difference
+    /// does not.
     pub fn of_difference(a: &[f64], b: &[f64]) -> Option<Estimate> {
         let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
         Estimate::with_interval(&differences, !are_copies(a) || !are_copies(b))

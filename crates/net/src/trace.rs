@@ -6,8 +6,8 @@
 //! as the period. A packet leaves when its last byte is served. What an opportunity has left over serves the next
 //! packet if that is queued by then, and is lost otherwise; a packet offered at the very instant counts as queued.
 //!
-//! Rates over time are steps, each with a rate that holds until the next: the link serves bit by bit, as one of constant
-//! rate does. A packet under way at a step goes on at the new rate. They repeat as well.
+//! Rates over time are steps, each with a rate that holds until the next: the link serves bit by bit, as one of
+//! constant rate does. A packet under way at a step goes on at the new rate. They repeat as well.
 
 mod lte;
 mod slots;
@@ -57,7 +57,7 @@ pub struct Step {
     pub rate: Rate,
 }
 
-/// What is no trace. Lines count from 1.
+/// Text or series that is no trace. Lines count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -187,7 +187,8 @@ impl Trace {
     }
 }
 
-/// Opportunities in mahimahi's format, from the beginning of the recording. Rates have no such text, and give an empty one.
+/// Opportunities in mahimahi's format, from the beginning of the recording. Rates have no such text, and give an empty
+/// one.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Supply::Slots(slots) = &self.supply else { return Ok(()) };

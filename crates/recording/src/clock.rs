@@ -14,8 +14,8 @@ const FORMATS: &[&str] = &[
     "%d %b %Y %H:%M:%S",
 ];
 
-/// Zones by name, in minutes east of UTC. The names of North America are those of RFC 2822 §4.3 and their neighbours; an
-/// abbreviation with two meanings is not here.
+/// Zones by name, in minutes east of UTC. The names of North America are those of RFC 2822 §4.3 and their neighbours;
+/// an abbreviation with two meanings is not here.
 const ZONES: &[(&str, i32)] = &[
     ("UTC", 0),
     ("GMT", 0),

@@ -1,4 +1,4 @@
-//! What is wrong with a recording.
+//! Errors of recordings.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub struct RecordingError {
     pub column: Option<String>,
     /// The problem.
     pub problem: String,
-    /// What would be right.
+    /// Remedy.
     pub help: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn unknown(text: &str) -> RecordingError {
         }
     }
     .help(
-        "accepted: mahimahi's milliseconds, one per line; a table with a time in each row; the output of iperf, iperf3, \
-         ping or irtt",
+        "accepted: mahimahi's milliseconds, one per line; a table with a time in each row; the output of iperf, \
+         iperf3, ping or irtt",
     )
 }

@@ -42,7 +42,7 @@ const LOSS: &[&str] = &["loss", "lost", "plr", "packetloss"];
 /// Words that say that a column holds something about a value and not the value.
 const DERIVED: &[&str] = &["jitter", "mdev", "std", "stddev", "variance", "var", "min", "max", "id", "count", "total"];
 
-/// What a column holds, by its name.
+/// Content of a column, by its name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Meaning {
     Time(Option<TimeUnit>),

@@ -50,8 +50,8 @@ impl<T: Copy + PartialEq> Levels<T> {
         self.0[self.index(within)].value
     }
 
-    /// Returns the values from `offset` of the endless repetition on, for `span`, each with the time since `offset` from
-    /// which it holds.
+    /// Returns the values from `offset` of the endless repetition on, for `span`, each with the time since `offset`
+    /// from which it holds.
     pub fn from(&self, offset: Duration, span: Duration) -> Vec<(Duration, T)> {
         let period = self.length();
         let within = Duration::from_nanos(offset.as_nanos() % period.as_nanos());

@@ -1,12 +1,12 @@
 //! Recordings of networks: rate, delay and loss over time, read from the files that tools and papers leave.
 //!
-//! [`read`] recognises the form of a text: mahimahi's opportunities, a table (CSV and its kin, with or without a header),
-//! the output of iperf and iperf3 as text or JSON, of ping, and of IRTT. [`Options`] says what a file does not.
-//! What had to be guessed is said in [`Recording::remarks`].
+//! [`read`] recognises the form of a text: mahimahi's opportunities, a table (CSV and its kin, with or without a
+//! header), the output of iperf and iperf3 as text or JSON, of ping, and of IRTT. [`Options`] says what a file does
+//! not. What had to be guessed is said in [`Recording::remarks`].
 //!
-//! The parts of a file that were recorded without a pause are its *stretches*. They follow each other on one time line, of
-//! which the pauses are no part; each stretch keeps the clock time of its beginning. [`align`] cuts several recordings to
-//! the times that all of them cover.
+//! The parts of a file that were recorded without a pause are its *stretches*. They follow each other on one time line,
+//! of which the pauses are no part; each stretch keeps the clock time of its beginning. [`align`] cuts several
+//! recordings to the times that all of them cover.
 
 mod align;
 mod clock;
@@ -41,7 +41,11 @@ use anabranch_net::Trace;
 pub fn read(text: &str, options: &Options) -> Result<Recording, RecordingError> {
     let form = match options.form {
         Some(form) => form,
-        None => Form::of(text).ok_or_else(|| error::unknown(text))?,
+        None => match Form::of(text).ok_or_else(|| error::unknown(text))? {
+            // A column of numbers with a time between them.
+            Form::Mahimahi if options.interval.is_some() => Form::Table,
+            form => form,
+        },
     };
     options.check(form)?;
     let rows = match form {

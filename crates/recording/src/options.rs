@@ -1,11 +1,11 @@
-//! What a recording does not say of itself.
+//! Options for what a recording does not say of itself.
 
 use crate::error::RecordingError;
 use anabranch_units::Duration;
 use std::fmt;
 use std::str::FromStr;
 
-/// How to read a recording. The default recognises what it can.
+/// Directions for reading a recording. The default recognises what it can.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// Form of the text.
@@ -80,18 +80,18 @@ pub enum TimeUnit {
     Nanoseconds,
 }
 
-/// What becomes of a time without rows, longer than one and a half intervals between rows.
+/// Treatment of a time without rows, longer than one and a half intervals between rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gaps {
-    /// Up to ten intervals or five seconds, whichever is longer, the last value holds; a longer time is a pause, which is
-    /// no part of the recording.
+    /// Up to ten intervals or five seconds, whichever is longer, the last value holds; a longer time is a pause, which
+    /// is no part of the recording.
     #[default]
     Short,
-    /// The last value holds.
+    /// Hold: the last value counts on.
     Hold,
-    /// Nothing passes.
+    /// Outage: nothing passes.
     Outage,
-    /// It is no part of the recording.
+    /// Pause, which is no part of the recording.
     Close,
 }
 
@@ -200,7 +200,7 @@ impl Form {
         if lines().any(|line| line.contains(" sec ") && (line.contains("bits/sec") || line.contains("Bytes/sec"))) {
             return Some(Form::Iperf);
         }
-        if lines().next().is_some() && lines().all(|line| line.bytes().all(|b| b.is_ascii_digit())) {
+        if lines().next()?.bytes().all(|b| b.is_ascii_digit()) {
             return Some(Form::Mahimahi);
         }
         let has_number = |line: &str| line.bytes().any(|b| b.is_ascii_digit());

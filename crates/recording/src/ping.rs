@@ -11,8 +11,8 @@ const WRAP: u64 = 1 << 16;
 /// More missing numbers in a row than this are a pause, or another run, and no loss.
 const MOST_MISSING: u64 = 100_000;
 
-/// Reads replies with their round trips. A number that is missing is a lost probe. Times are those of `ping -D`; without,
-/// they follow from the numbers and the interval, one second unless given.
+/// Reads replies with their round trips. A number that is missing is a lost probe. Times are those of `ping -D`;
+/// without, they follow from the numbers and the interval, one second unless given.
 pub(crate) fn read(text: &str, options: &Options) -> Result<Rows, RecordingError> {
     let mut rows = Rows::default();
     // Each reply: line, extended number, clock time, round trip.

@@ -15,14 +15,14 @@ pub struct Recording {
     pub rate: Option<Supply>,
     /// Delay of one direction: half of a recorded round trip.
     pub delay: Option<Levels<Duration>>,
-    /// Share of packets lost in one direction. Of probes that went to and fro, each direction has the share that together
-    /// makes the recorded one.
+    /// Share of packets lost in one direction. Of probes that went to and fro, each direction has the share that
+    /// together makes the recorded one.
     pub loss: Option<Levels<f64>>,
     /// Parts recorded without a pause, in order; together they are the whole.
     pub stretches: Vec<Stretch>,
     /// Usual time between two rows.
     pub interval: Duration,
-    /// What was guessed or filled, as sentences.
+    /// Remarks on what was guessed or filled, as sentences.
     pub remarks: Vec<String>,
 }
 
@@ -99,7 +99,8 @@ impl Recording {
         }
     }
 
-    /// Returns the parts between these times of the recording, one after the other. Opportunities become rates of 100 ms.
+    /// Returns the parts between these times of the recording, one after the other. Opportunities become rates of 100
+    /// ms.
     ///
     /// # Panics
     ///

@@ -22,7 +22,7 @@ pub(crate) struct Row {
     pub(crate) line: usize,
     /// Time in nanoseconds.
     pub(crate) at: i64,
-    /// How long it lasts, if the row says so.
+    /// Length, if the row says so.
     pub(crate) lasts: Option<Duration>,
     pub(crate) rate: Option<Amount>,
     /// One-way delay.
@@ -52,7 +52,7 @@ struct Placed {
     row: Row,
     from: Duration,
     until: Duration,
-    /// Nothing passes from here until `until`.
+    /// Time from which nothing passes, until `until`.
     dead_from: Option<Duration>,
 }
 
@@ -163,7 +163,7 @@ impl Rows {
             && let (Some(begin), Some(end)) = (first.clock, last.clock)
         {
             let whole = Duration::from_nanos(end.abs_diff(begin)) + last.length;
-            let pauses = Duration::from_secs((whole - last.end().min(whole)).as_nanos() / 1_000_000_000);
+            let pauses = long((whole - last.end().min(whole)).as_secs_f64());
             let parts = stretches.len();
             self.remarks
                 .push(format!("it has {parts} stretches, and the pauses between them, {pauses}, are no part of it"));
@@ -230,6 +230,15 @@ fn losses(placed: &[Placed], stretches: &[Stretch], interval: Duration) -> Optio
         }
     }
     Some(Levels::new(levels))
+}
+
+/// A long time in words.
+fn long(seconds: f64) -> String {
+    match seconds {
+        s if s >= 2.0 * 86_400.0 => format!("{:.1} days", s / 86_400.0),
+        s if s >= 2.0 * 3600.0 => format!("{:.1} hours", s / 3600.0),
+        s => format!("{s:.0} s"),
+    }
 }
 
 fn seconds(nanos: i64) -> f64 {

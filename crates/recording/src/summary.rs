@@ -1,9 +1,9 @@
-//! What a recording holds, in figures.
+//! Figures of a recording.
 
 use crate::levels::{Level, Levels};
 use anabranch_units::{Duration, Rate};
 
-/// How values are spread over the time that they hold.
+/// Spread of values over the time that they hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Mean over time.
@@ -83,8 +83,8 @@ pub fn outages(rates: &Levels<Rate>) -> Vec<Outage> {
 /// Looks for a period of whole seconds, from 5 s to 60 s, at one moment of which the value changes more than at all
 /// others. `step` is the time between two values. Returns the shortest period that stands out as much as any.
 ///
-/// A moment stands out if the mean change there exceeds that at the others by six standard errors: of about 1,600 moments
-/// tried, chance would let one pass in less than a thousandth of recordings with changes that are independent.
+/// A moment stands out if the mean change there exceeds that at the others by six standard errors: of about 1,600
+/// moments tried, chance would let one pass in less than a thousandth of recordings with changes that are independent.
 pub fn periodic<T: Copy + PartialEq>(
     levels: &Levels<T>,
     step: Duration,
@@ -166,8 +166,8 @@ mod tests {
         assert_eq!(outages(&rates), [outage]);
     }
 
-    /// Values that change a little all the time, and in 200 of 200 seeds nothing is found; with a jump every 15 s, that is
-    /// found in all, and neither 30 s nor 45 s.
+    /// Values that change a little all the time, and in 200 of 200 seeds nothing is found; with a jump every 15 s, that
+    /// is found in all, and neither 30 s nor 45 s.
     #[test]
     fn a_period_is_found_if_there_is_one_and_only_then() {
         for seed in 0..200 {

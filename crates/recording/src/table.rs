@@ -183,7 +183,8 @@ fn choose(names: Option<&[String]>, records: &[Record], options: &Options) -> Re
     Ok(chosen)
 }
 
-/// Without names, time and rate are the two columns of a table that has two, and the rate the only one beside `interval`.
+/// Without names, time and rate are the two columns of a table that has two, and the rate the only one beside
+/// `interval`.
 fn without_header(
     mut chosen: Chosen,
     width: usize,
@@ -305,8 +306,8 @@ fn times(
     Ok(())
 }
 
-/// Returns the unit of times, and whether they count from 1970. Without a word, the size of the first one tells: a second
-/// of this century has ten digits, a millisecond thirteen, and so on.
+/// Returns the unit of times, and whether they count from 1970. Without a word, the size of the first one tells: a
+/// second of this century has ten digits, a millisecond thirteen, and so on.
 fn unit_of_times(first: f64, given: Option<TimeUnit>, named: Option<TimeUnit>) -> (TimeUnit, bool) {
     const LEAST: f64 = 3e8;
     let by_size = [

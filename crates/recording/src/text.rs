@@ -6,9 +6,9 @@ use anabranch_units::Duration;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Writes a recording as a table that [`read`](crate::read) reads back: a row for each change of a value, with the units
-/// in the names of the columns. Times are seconds from the beginning; of a recording with clocks, dates in UTC. A last row
-/// without values ends the last level.
+/// Writes a recording as a table that [`read`](crate::read) reads back: a row for each change of a value, with the
+/// units in the names of the columns. Times are seconds from the beginning; of a recording with clocks, dates in UTC. A
+/// last row without values ends the last level.
 pub fn table_text(recording: &Recording) -> String {
     let rates = recording.rates(Duration::from_millis(100));
     let mut ends: BTreeSet<Duration> = recording.stretches.iter().map(|stretch| stretch.at).collect();
@@ -69,8 +69,9 @@ pub fn clock_text(nanos: i64) -> String {
 }
 
 impl Recording {
-    /// Writes the rate as opportunities in mahimahi's format: as many bytes until each millisecond as the recording gives,
-    /// rounded down to whole packets of 1500 bytes. `None` without a rate, if not even one packet passes, or beyond a day.
+    /// Writes the rate as opportunities in mahimahi's format: as many bytes until each millisecond as the recording
+    /// gives, rounded down to whole packets of 1500 bytes. `None` without a rate, if not even one packet passes, or
+    /// beyond a day.
     pub fn mahimahi_text(&self) -> Option<String> {
         const PACKET: u128 = 1500 * 8 * 1_000_000_000;
         let rates = match self.rate.as_ref()? {

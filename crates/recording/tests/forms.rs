@@ -42,8 +42,8 @@ fn seconds_and_bytes_without_a_header() {
     assert!(recording.remarks[0].contains("bytes until the next row"), "{:?}", recording.remarks);
 }
 
-/// Drives of *Dissecting Starlink and Cellular Networks on the Road* (CoNEXT'23): dates with a zone, Mbit/s, and columns
-/// that are no business of ours; several drives in a file, not in the order of time.
+/// Drives of *Dissecting Starlink and Cellular Networks on the Road* (CoNEXT'23): dates with a zone, Mbit/s, and
+/// columns that are no business of ours; several drives in a file, not in the order of time.
 #[test]
 fn drives_with_dates() {
     let text = "time,throughput,speed,latitude,longtitu\n\
@@ -65,13 +65,14 @@ fn drives_with_dates() {
     }
 }
 
-/// Fused runs of *Exploring the 5G Digital Divide* (SIGMETRICS'26): two operators side by side, each with its own clock.
+/// Fused runs of *Exploring the 5G Digital Divide* (SIGMETRICS'26): two operators side by side, each with its own
+/// clock.
 #[test]
 fn two_operators_in_one_file() {
     let text = "A,A_run,A_time,A_actual_tech,A_throughput_mbps,B,B_run,B_time,B_actual_tech,B_throughput_mbps\n\
-        starlink,20300621_100000,2030-06-21T10:00:00.0-08:00,,100,att,20300621_100001,2030-06-21T10:00:00.1-08:00,LTE,10\n\
-        starlink,20300621_100000,2030-06-21T10:00:00.5-08:00,,120,att,20300621_100001,2030-06-21T10:00:00.6-08:00,,12\n\
-        starlink,20300621_100000,2030-06-21T10:00:01.0-08:00,,80,att,20300621_100001,2030-06-21T10:00:01.1-08:00,LTE,8\n";
+        starlink,r1,2030-06-21T10:00:00.0-08:00,,100,att,r2,2030-06-21T10:00:00.1-08:00,LTE,10\n\
+        starlink,r1,2030-06-21T10:00:00.5-08:00,,120,att,r2,2030-06-21T10:00:00.6-08:00,,12\n\
+        starlink,r1,2030-06-21T10:00:01.0-08:00,,80,att,r2,2030-06-21T10:00:01.1-08:00,LTE,8\n";
     let of = |of: &str| read(text, &Options { of: Some(of.to_owned()), ..Options::default() }).unwrap();
     let (starlink, att) = (of("starlink"), of("att"));
     assert_eq!(rates(&starlink), [(500, 100_000), (1000, 120_000), (1500, 80_000)]);
@@ -150,7 +151,8 @@ fn iperf_as_json() {
     let text = r#"{"start": {"timestamp": {"timesecs": 1900000000}}, "intervals": [
         {"streams": [], "sum": {"start": 0, "end": 1.0, "bits_per_second": 1000000, "omitted": true}},
         {"streams": [], "sum": {"start": 0, "end": 1.0, "bits_per_second": 5000000, "lost_percent": 2}},
-        {"streams": [], "sum": {"start": 1.0, "end": 2.0, "bits_per_second": 7000000.4, "lost_percent": 0}}], "end": {}}"#;
+        {"streams": [], "sum": {"start": 1.0, "end": 2.0, "bits_per_second": 7000000.4,
+         "lost_percent": 0}}], "end": {}}"#;
     let recording = plain(text);
     assert_eq!(recording.form, Form::IperfJson);
     assert_eq!(rates(&recording), [(1000, 5000), (2000, 7000)]);
@@ -213,7 +215,6 @@ fn separators_units_and_numbers_of_columns() {
         (
             "1500\n2500\n",
             Options {
-                form: Some(Form::Table),
                 interval: Some(Duration::from_secs(1)),
                 rate_unit: Some(RateUnit::PerSecond(1000)),
                 ..Options::default()
@@ -285,7 +286,7 @@ fn what_is_wrong_is_said_with_its_place() {
             Options { rate: Some(Column::Number(1)), ..Options::default() },
             "`rate` has no meaning for a recording of form mahimahi",
         ),
-        ("1\nx\n", Options { form: Some(Form::Mahimahi), ..Options::default() }, "line 2 holds \"x\""),
+        ("1\nx\n", Options::default(), "line 2 holds \"x\""),
         (
             "[  5]  0.00-1.00  sec  1 MBytes  8.0 Mbits/sec\n[  5]  2.00-1.00  sec  1 MBytes  8.0 Mbits/sec\n",
             Options::default(),

@@ -155,8 +155,8 @@ fn legend(summary: &Summary) -> String {
     let means = match summary.is_one_sample() {
         true => format!("{}\nblocked: time the sender was kept waiting, by what.\n", one_sample(summary)),
         false => format!(
-            "Means over {} repetitions; blocked: time the sender was kept waiting, by what; ±: 95 % intervals, differences \
-             taken\nseed by seed. {}\n",
+            "Means over {} repetitions; blocked: time the sender was kept waiting, by what; ±: 95 % intervals, \
+             differences taken\nseed by seed. {}\n",
             summary.repeat,
             stars(summary)
         ),
@@ -169,7 +169,7 @@ fn legend(summary: &Summary) -> String {
     text
 }
 
-/// What repetitions are worth that are all the same.
+/// Sentence on repetitions that are all the same.
 pub(crate) fn one_sample(summary: &Summary) -> String {
     format!("All {} repetitions are the same run: one sample, which has no interval and no star.", summary.repeat)
 }

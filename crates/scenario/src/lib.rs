@@ -11,6 +11,7 @@ mod error;
 pub mod file;
 mod named;
 mod page;
+mod recorded;
 mod resolve;
 mod scenario;
 mod schema;

@@ -2,23 +2,26 @@
 
 use crate::ScenarioError;
 use crate::error::Problem;
-use crate::file::{At, File, MeasureName, Policy};
+use crate::file::{At, File, MeasureName, Policy, RecordingTable};
 use crate::named;
-use crate::resolve::{self, HostSettings};
+use crate::recorded::Recordings;
+use crate::resolve::{self, HostSettings, Reading};
 use crate::shipped::{self, SHIPPED};
 use crate::tree::{Layer, Tree};
 use crate::variant::{Chosen, Switched};
 use crate::vary::Vary;
 use crate::watch::Watch;
 use anabranch_engine::settings::{SETTINGS, Setting};
-use anabranch_net::{Change, LinkConfig, LossModel, Trace};
+use anabranch_net::{Change, LinkConfig, LossModel};
 use anabranch_paths::TimedChange;
 use anabranch_policy::Catalogue;
+use anabranch_recording::Recording;
 use anabranch_sim::{Spec, Workload};
 use anabranch_units::{Duration, Instant, Seed, hex, input, nearest};
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -47,6 +50,7 @@ pub struct Scenario {
     spec: Spec,
     spread: Duration,
     varies: Vec<Vary>,
+    recordings: Recordings,
     /// Path or shared link of each `[[change]]`; `None` for one of policies.
     changed: Vec<Option<String>>,
     watch: Watch,
@@ -145,25 +149,29 @@ impl Scenario {
         }
         let file: File = tree.decode()?;
         let digests = RefCell::new(BTreeMap::new());
-        let mut parsed = BTreeMap::new();
-        let mut traces = |at: &At<String>| {
-            let from_set = !tree.sources.is_in_file(&at.span);
-            let key = (at.value.clone(), from_set);
-            if let Some(trace) = parsed.get(&key) {
-                return Ok(Arc::clone(trace));
+        let mut parsed: Vec<(RecordingTable, bool, Arc<Recording>)> = Vec::new();
+        let mut read_recording = |table: &RecordingTable, span: &Range<usize>| {
+            let from_set = !tree.sources.is_in_file(span);
+            // One reading serves any offset.
+            let table = RecordingTable { offset: None, ..table.clone() };
+            if let Some((.., recording)) = parsed.iter().find(|(known, set, _)| *known == table && *set == from_set) {
+                return Ok(Arc::clone(recording));
             }
-            let (text, trace) = load_trace(at, from_set, read)?;
-            digests.borrow_mut().insert(at.value.clone(), hex(&Sha256::digest(text.as_bytes())));
-            parsed.insert(key, Arc::clone(&trace));
-            Ok(trace)
+            let (text, recording) = load_recording(&table, span, from_set, read)?;
+            digests.borrow_mut().insert(table.file.clone(), hex(&Sha256::digest(text.as_bytes())));
+            let recording = Arc::new(recording);
+            parsed.push((table, from_set, Arc::clone(&recording)));
+            Ok(recording)
         };
+        let mut reading = Reading { read: &mut read_recording, recordings: Recordings::default() };
         let mut texts = |at: &At<String>| {
             let text = load_text(at, !tree.sources.is_in_file(&at.span), read)?;
             digests.borrow_mut().insert(at.value.clone(), hex(&Sha256::digest(text.as_bytes())));
             Ok(text)
         };
-        let resolved = resolve::resolve(catalogue, settings, &file, &mut traces, &mut texts)
+        let resolved = resolve::resolve(catalogue, settings, &file, &mut reading, &mut texts)
             .map_err(|problem| tree.sources.error(problem))?;
+        let recordings = reading.recordings;
         Ok(Scenario {
             name: name.to_owned(),
             about: file.about.clone(),
@@ -177,6 +185,7 @@ impl Scenario {
             spec: resolved.spec,
             spread: resolved.spread,
             varies: resolved.varies,
+            recordings,
             changed: file.change.iter().map(|at| at.value.path.as_ref().map(|path| path.value.clone())).collect(),
             watch: resolved.watch,
             catalogue: Arc::clone(catalogue),
@@ -279,6 +288,11 @@ impl Scenario {
         Duration::from_nanos(Seed(seed).stream("run/spread").below(self.spread.as_nanos()))
     }
 
+    /// Returns each recording by the name of its file with the place in it at which the run with this seed begins.
+    pub fn recordings(&self, seed: u64) -> Vec<(String, Duration)> {
+        self.recordings.begins(Seed(seed))
+    }
+
     /// Returns notes on settings that are allowed but worth knowing, as sentences.
     pub fn notes(&self) -> Vec<String> {
         let hosts = [("client", &self.spec.client), ("server", &self.spec.server)];
@@ -290,7 +304,7 @@ impl Scenario {
                  and can never fill it (RFC 8684 §3.3.5)"
             )
         });
-        small.into_iter().collect()
+        small.into_iter().chain(self.recordings.notes()).collect()
     }
 
     /// Returns the specification of the run with this seed.
@@ -299,6 +313,7 @@ impl Scenario {
         spec.seed = Seed(seed);
         let late = self.late(seed);
         shift(&mut spec, late);
+        self.recordings.apply(spec.seed, spec.stop, &mut spec.network);
         // Drawn changes come first, so that a change in the file at the same time overrides them.
         spec.network.changes.splice(0..0, self.varies.iter().flat_map(|vary| vary.changes(Seed(seed), spec.stop)));
         spec.samples = self.watch.times(spec.stop, late);
@@ -337,6 +352,7 @@ impl Scenario {
         let changes = |change: &TimedChange| matches!(change.change, Change::Loss(_) | Change::Jitter(_));
         !self.spread.is_zero()
             || !self.varies.is_empty()
+            || self.recordings.are_drawn()
             || links.into_iter().any(draws)
             || spec.network.changes.iter().any(changes)
             || spec.network.paths.iter().any(|path| !path.middleboxes.is_empty())
@@ -408,17 +424,25 @@ pub fn not_found(name: &str, error: &std::io::Error) -> ScenarioError {
     ScenarioError::plain(format!("cannot read `{name}`: {error}"), Some(help))
 }
 
-fn load_trace(at: &At<String>, from_set: bool, read: &ReadTrace<'_>) -> Result<(String, Arc<Trace>), Problem> {
-    let problem = |error: String| {
+/// Reads a recording and its text.
+fn load_recording(
+    table: &RecordingTable,
+    span: &Range<usize>,
+    from_set: bool,
+    read: &ReadTrace<'_>,
+) -> Result<(String, Recording), Problem> {
+    let name = &table.file;
+    let text = read(name, from_set).map_err(|error| {
         let from = if from_set { "the current directory" } else { "the directory of the scenario" };
-        let help = format!(
-            "accepted: a rate such as \"25mbit\", or the name of a trace in mahimahi's format, relative to {from}"
-        );
-        Problem::at(&at.span, format!("trace `{}`: {error}", at.value), help)
-    };
-    let text = read(&at.value, from_set).map_err(|error| problem(error.to_string()))?;
-    let trace = Trace::parse(&text).map_err(|error| problem(error.to_string()))?;
-    Ok((text, Arc::new(trace)))
+        let help = format!("accepted: a rate such as \"25mbit\", or the name of a recording, relative to {from}");
+        Problem::at(span, format!("recording `{name}`: {error}"), help)
+    })?;
+    let recording = anabranch_recording::read(&text, &table.options()).map_err(|error| {
+        let help =
+            error.help.clone().unwrap_or_else(|| format!("`anabranch trace {name}` shows what a recording holds"));
+        Problem::at(span, format!("recording `{name}`: {error}"), help)
+    })?;
+    Ok((text, recording))
 }
 
 /// Reads the text of a page or session.

@@ -8,6 +8,7 @@ mod host;
 mod middlebox;
 mod page;
 mod policy;
+mod recording;
 mod value;
 
 pub use buffer::ReceiveBuffer;
@@ -15,6 +16,7 @@ pub use host::{Assignment, HostTable};
 pub use middlebox::{EndName, MiddleboxTable};
 pub use page::{PageSource, PageTable};
 pub use policy::Policy;
+pub use recording::{ColumnName, FileName, Recordable, RecordingTable};
 pub use value::{At, Bounds, Loss, LossTable, Of, OrOff, Quantity, Share, Speed, Unit};
 
 use anabranch_units::quantity::Queue;
@@ -64,13 +66,16 @@ pub struct File {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct PathTable {
     /// Rate of both directions; or else `down` and `up`.
-    pub rate: Option<Of<Speed>>,
+    pub rate: Option<At<Recordable<Speed>>>,
     /// Rate from server to client.
-    pub down: Option<Of<Speed>>,
+    pub down: Option<At<Recordable<Speed>>>,
     /// Rate from client to server.
-    pub up: Option<Of<Speed>>,
+    pub up: Option<At<Recordable<Speed>>>,
     /// One-way delay; or else `rtt`.
-    pub delay: Option<Of<Duration>>,
+    pub delay: Option<At<Recordable<Duration>>>,
+    /// Recording of the path. Its rate is that of the directions for which the path has no other; its delay and loss
+    /// count unless the path has its own.
+    pub trace: Option<At<Recordable<FileName>>>,
     /// Round-trip delay.
     pub rtt: Option<Of<Duration>>,
     /// Maximum of an additional delay of each packet, drawn uniformly from 0.
@@ -128,11 +133,11 @@ pub struct VaryTable {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LinkTable {
     /// Rate of both directions; or else `down` and `up`.
-    pub rate: Option<Of<Speed>>,
+    pub rate: Option<At<Recordable<Speed>>>,
     /// Rate from server to client.
-    pub down: Option<Of<Speed>>,
+    pub down: Option<At<Recordable<Speed>>>,
     /// Rate from client to server.
-    pub up: Option<Of<Speed>>,
+    pub up: Option<At<Recordable<Speed>>>,
     /// One-way delay; none unless given.
     pub delay: Option<Of<Duration>>,
     /// Loss in both directions, or only from server to client if `loss-up` is given.
@@ -282,7 +287,7 @@ pub struct ChangeTable {
     /// One direction only; both unless given.
     pub direction: Option<DirectionName>,
     /// New rate or trace.
-    pub rate: Option<Of<Speed>>,
+    pub rate: Option<At<Recordable<Speed>>>,
     /// New one-way delay.
     pub delay: Option<Of<Duration>>,
     /// New jitter.

@@ -1,5 +1,6 @@
 //! Values of a scenario file, each with its place in the file.
 
+use super::recording::RecordingTable;
 use anabranch_units::quantity::{self, Queue, Refusal};
 use anabranch_units::{Bytes, Duration, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -46,7 +47,7 @@ pub trait Quantity: Sized {
 pub enum Speed {
     /// Constant rate.
     Rate(Rate),
-    /// Name of the file with a recorded trace.
+    /// Name of the file with a recording.
     Trace(String),
 }
 
@@ -106,13 +107,13 @@ impl Quantity for Queue {
 
 impl Quantity for Speed {
     const NAME: &'static str = "Speed";
-    const ABOUT: &'static str = "A rate (\"25mbit\") or the name of a trace in mahimahi's format, relative to the \
-                                 scenario file (\"lte.down\").";
+    const ABOUT: &'static str =
+        "A rate (\"25mbit\") or the name of a recording, relative to the scenario file (\"lte.down\").";
     const PATTERN: &'static str = r"^.+$";
     fn parse(text: &str) -> Result<Self, Refusal> {
         if text.is_empty() || quantity::is_quantity_like(text) {
             return quantity::rate(text).map(Speed::Rate).map_err(|refusal| Refusal {
-                accepted: format!("{}, or the name of a trace file", refusal.accepted),
+                accepted: format!("{}, or the name of a recording", refusal.accepted),
                 ..refusal
             });
         }
@@ -249,6 +250,8 @@ pub enum LossTable {
         #[serde(default = "all_lost")]
         loss_bad: Unit<Share>,
     },
+    /// As recorded.
+    Recorded(RecordingTable),
     /// Exactly these packets.
     List {
         /// Numbers of the packets, counted from 0.

@@ -1,7 +1,7 @@
 //! Changes to links during the run.
 
 use super::paths::{loss_model, service};
-use super::{Traces, known, switches};
+use super::{Reading, known, switches};
 use crate::error::Problem;
 use crate::file::{At, ChangeTable, DirectionName, File, StateName};
 use anabranch_net::{Change, Service};
@@ -12,7 +12,7 @@ pub(super) fn changes(
     file: &File,
     paths: &[String],
     stop: Duration,
-    traces: &mut Traces<'_>,
+    reading: &mut Reading<'_>,
 ) -> Result<Vec<TimedChange>, Problem> {
     let mut names = paths.to_vec();
     names.extend(file.link.keys().cloned());
@@ -23,18 +23,28 @@ pub(super) fn changes(
             let problem = format!("this change comes at {}, not before the end of the run at {stop}", when.value.0);
             return Err(Problem::at(&when.span, problem, "accepted: a time before `run.stop`"));
         }
-        all.append(&mut one(at, &names, traces)?);
+        all.append(&mut one(at, &names, all.len(), reading)?);
     }
     Ok(all)
 }
 
-fn one(at: &At<ChangeTable>, names: &[String], traces: &mut Traces<'_>) -> Result<Vec<TimedChange>, Problem> {
+/// `index` is that of the first change.
+fn one(
+    at: &At<ChangeTable>,
+    names: &[String],
+    index: usize,
+    reading: &mut Reading<'_>,
+) -> Result<Vec<TimedChange>, Problem> {
     let table = &at.value;
     let Some(path) = &table.path else { return without_path(at) };
     known("path", path, names)?;
     let mut changes = Vec::new();
     if let Some(rate) = &table.rate {
-        changes.push(match service(rate, traces)? {
+        let (service, source) = service(rate, reading)?;
+        if let Some(source) = source {
+            reading.recordings.change(source, &path.value, index);
+        }
+        changes.push(match service {
             Service::Rate(rate) => Change::Rate(rate),
             Service::Trace(trace) => Change::Trace(trace),
         });

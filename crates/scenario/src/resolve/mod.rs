@@ -17,22 +17,43 @@ pub(crate) use policies::build;
 pub use settings::{Given, HostSettings};
 
 use crate::error::Problem;
-use crate::file::{At, File, MeasureName, Policy};
+use crate::file::{At, File, MeasureName, Policy, RecordingTable};
+use crate::recorded::Recordings;
 use crate::variant::{Chosen, Switched, Variant};
 use crate::vary::Vary;
 use crate::watch::Watch;
 use anabranch_engine::settings::Setting;
-use anabranch_net::Trace;
 use anabranch_paths::Direction;
 use anabranch_policy::Catalogue;
+use anabranch_recording::Recording;
 use anabranch_sim::{HostSpec, Spec, Workload};
 use anabranch_units::suggest;
 use anabranch_units::{Duration, Seed};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Function that reads a trace. Its error says what is wrong.
-pub(crate) type Traces<'a> = dyn FnMut(&At<String>) -> Result<Arc<Trace>, Problem> + 'a;
+/// Recordings as they are read.
+pub(crate) struct Reading<'a> {
+    /// Function that reads a recording that is named at a place. Its error says what is wrong.
+    pub(crate) read: &'a mut ReadRecording<'a>,
+    /// Those that were read, and what follows them.
+    pub(crate) recordings: Recordings,
+}
+
+/// Function that reads a recording.
+pub(crate) type ReadRecording<'a> = dyn FnMut(&RecordingTable, &Range<usize>) -> Result<Arc<Recording>, Problem> + 'a;
+
+impl Reading<'_> {
+    /// Returns the number and the content of a recording.
+    fn source(&mut self, table: &RecordingTable, at: &Range<usize>) -> Result<(usize, Arc<Recording>), Problem> {
+        let recording = (self.read)(table, at)?;
+        if let Some(offset) = table.offset.filter(|offset| offset.0 >= recording.length()) {
+            let problem = format!("`offset` is {}, and the recording is {} long", offset.0, recording.length());
+            return Err(Problem::at(at, problem, "accepted: a place within the recording"));
+        }
+        Ok((self.recordings.add(table, Arc::clone(&recording)), recording))
+    }
+}
 
 /// Function that reads the text of a page or session.
 pub(crate) type Texts<'a> = dyn FnMut(&At<String>) -> Result<String, Problem> + 'a;
@@ -72,15 +93,15 @@ pub(crate) fn resolve(
     catalogue: &Catalogue,
     settings: &[Setting],
     file: &File,
-    traces: &mut Traces<'_>,
+    reading: &mut Reading<'_>,
     texts: &mut Texts<'_>,
 ) -> Result<Resolved, Problem> {
     // Order matters below: hosts and workloads name paths, changes come before `stop`, and the hosts of all workloads
     // count towards the limit of `clients`.
     let read = |table| HostSettings::read(settings, table);
     let hosts = [read(&file.host)?, read(&file.client)?, read(&file.server)?];
-    let shared = paths::shared(file, traces)?;
-    let paths = paths::paths(file, traces)?;
+    let shared = paths::shared(file, reading)?;
+    let paths = paths::paths(file, reading)?;
     let names: Vec<String> = paths.iter().map(|path| path.name.clone()).collect();
     let [both, of_client, of_server] = &hosts;
     let tables = [[both, of_client], [both, of_server]];
@@ -93,7 +114,7 @@ pub(crate) fn resolve(
     spec.network.shared = shared;
     spec.workloads = workloads::workloads(catalogue, file, &names, texts)?;
     spec.stop = stop(file, &mut spec.workloads)?;
-    spec.network.changes = changes::changes(file, &names, spec.stop, traces)?;
+    spec.network.changes = changes::changes(file, &names, spec.stop, reading)?;
     let switched;
     (spec.switches, switched) = switches::switches(catalogue, file, &names)?;
     spec.codec = file.codec.unwrap_or(false);
@@ -144,6 +165,13 @@ pub(crate) fn resolve(
         Direction::Up => 0,
     };
     let spread = file.run.spread.as_ref().map_or(Duration::ZERO, |at| at.value.0);
+    let stated = spec.workloads.iter().filter_map(workloads::stated_end).max();
+    reading.recordings.settle(stated.filter(|end| !end.is_zero()).unwrap_or(spec.stop), !spread.is_zero());
+    if let Some(name) = reading.recordings.dead() {
+        let problem = format!("nothing passes in the recording `{name}` in the times that all recordings cover");
+        let help = "accepted: recordings of one time, or `offset` in each".to_owned();
+        return Err(Problem { span: None, problem, help: Some(help) });
+    }
     spec.decisions = file.run.decisions.unwrap_or(false);
     let varies = vary::varies(file, &names, spec.stop)?;
     let watch = watch::watch(&file.run, spec.stop)?;

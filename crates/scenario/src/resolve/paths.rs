@@ -1,14 +1,18 @@
 //! Paths and shared links.
 
-use super::{Traces, known, middleboxes};
+use super::{Reading, known, middleboxes};
 use crate::error::Problem;
-use crate::file::{At, File, LinkTable, Loss, LossTable, Of, PathTable, Share, Speed, Unit};
+use crate::file::{
+    At, File, LinkTable, Loss, LossTable, Of, PathTable, Recordable, RecordingTable, Share, Speed, Unit,
+};
 use anabranch_net::{LinkConfig, LossModel, QueueLimit, Reordering, Service};
-use anabranch_paths::{PathSpec, SharedLink};
+use anabranch_paths::{Affected, PathSpec, SharedLink};
+use anabranch_recording::{Recording, spread};
 use anabranch_units::Duration;
 use anabranch_units::quantity::Queue;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Default queue: Linux's old defaults of 100 and 1000 packets lie either side of a few Mbit/s.
 const QUEUE: QueueLimit = QueueLimit::Packets(100);
@@ -16,7 +20,7 @@ const QUEUE: QueueLimit = QueueLimit::Packets(100);
 const MAX_PATHS: usize = 255;
 
 /// Returns the paths in the order of the file.
-pub(super) fn paths(file: &File, traces: &mut Traces<'_>) -> Result<Vec<PathSpec>, Problem> {
+pub(super) fn paths(file: &File, reading: &mut Reading<'_>) -> Result<Vec<PathSpec>, Problem> {
     let tables = in_order(&file.path);
     match tables.as_slice() {
         [] => return Err(Problem { span: None, problem: "there is no path".into(), help: Some(EXAMPLE.into()) }),
@@ -26,14 +30,14 @@ pub(super) fn paths(file: &File, traces: &mut Traces<'_>) -> Result<Vec<PathSpec
         _ => {}
     }
     let links: Vec<String> = file.link.keys().cloned().collect();
-    tables.into_iter().map(|(name, at)| path(name, at, &links, traces)).collect()
+    tables.into_iter().map(|(name, at)| path(name, at, &links, reading)).collect()
 }
 
 const EXAMPLE: &str = "accepted: tables such as [path.wlan] with rate = \"25mbit\" and delay = \"10ms\"";
 
 /// Returns the shared links in the order of the file.
-pub(super) fn shared(file: &File, traces: &mut Traces<'_>) -> Result<Vec<SharedLink>, Problem> {
-    let link = |(name, at): (&String, &At<LinkTable>), traces: &mut Traces<'_>| {
+pub(super) fn shared(file: &File, reading: &mut Reading<'_>) -> Result<Vec<SharedLink>, Problem> {
+    let link = |(name, at): (&String, &At<LinkTable>), reading: &mut Reading<'_>| {
         let LinkTable { rate, down, up, delay, loss, loss_up, queue, queue_counts_delay } = &at.value;
         if file.path.contains_key(name) {
             return Err(Problem::at(&at.span, format!("`{name}` is a path already"), "accepted: another name"));
@@ -43,7 +47,8 @@ pub(super) fn shared(file: &File, traces: &mut Traces<'_>) -> Result<Vec<SharedL
             return Err(Problem::at(&at.span, "the paths over a shared link have different round trips", help));
         }
         let delay = delay.as_ref().map_or(Duration::ZERO, |at| at.value.0);
-        let (down, up) = speeds(&at.span, rate, down, up, traces)?;
+        let speeds = Speeds { rate, down, up, trace: &None };
+        let (down, up) = speeds.services(&at.span, name, reading)?;
         let both = |service, loss: &Option<At<Loss>>| {
             let mut config = LinkConfig::new(service, delay);
             config.queue = limit(queue, Duration::ZERO);
@@ -51,29 +56,58 @@ pub(super) fn shared(file: &File, traces: &mut Traces<'_>) -> Result<Vec<SharedL
             config.loss = loss_model(loss)?;
             Ok(config)
         };
+        losses(name, loss, loss_up, reading)?;
         let up_loss = if loss_up.is_some() { loss_up } else { loss };
         Ok(SharedLink { name: name.clone(), down: both(down, loss)?, up: both(up, up_loss)? })
     };
-    in_order(&file.link).into_iter().map(|entry| link(entry, traces)).collect()
+    in_order(&file.link).into_iter().map(|entry| link(entry, reading)).collect()
 }
 
-fn path(name: &str, at: &At<PathTable>, links: &[String], traces: &mut Traces<'_>) -> Result<PathSpec, Problem> {
+fn path(name: &str, at: &At<PathTable>, links: &[String], reading: &mut Reading<'_>) -> Result<PathSpec, Problem> {
     let table = &at.value;
     if let Some(via) = &table.via {
         known("via", via, links)?;
     }
-    let (down, up) = speeds(&at.span, &table.rate, &table.down, &table.up, traces)?;
-    let delay = match (&table.delay, &table.rtt) {
-        (Some(delay), None) => delay.value.0,
-        (None, Some(rtt)) => rtt.value.0 / 2,
-        (None, None) => {
+    let trace = table.trace.as_ref().map(|trace| reading.source(&trace.value.table(), &trace.span)).transpose()?;
+    if let (Some((_, recording)), Some(at)) = (&trace, &table.trace) {
+        is_used(table, recording, &at.span)?;
+    }
+    let speeds = Speeds { rate: &table.rate, down: &table.down, up: &table.up, trace: &trace };
+    let (down, up) = speeds.services(&at.span, name, reading)?;
+    let recorded = |source: usize, recording: &Recording, reading: &mut Reading<'_>| {
+        reading.recordings.delay(source, name);
+        recording
+            .delay
+            .as_ref()
+            .map(|levels| Duration::from_secs_f64(spread(levels, Duration::as_secs_f64).percentiles[2]))
+    };
+    let delay = match (&table.delay, &table.rtt, &trace) {
+        (Some(at), None, _) => match &at.value {
+            Recordable::Stated(delay) => *delay,
+            Recordable::Recorded(delay) => {
+                let (source, recording) = reading.source(delay, &at.span)?;
+                recorded(source, &recording, reading).ok_or_else(|| lacks(&at.span, delay, "delay"))?
+            }
+        },
+        (None, Some(rtt), _) => rtt.value.0 / 2,
+        (Some(_), Some(rtt), _) => {
+            return Err(Problem::at(&rtt.span, "both `delay` and `rtt` are given", "accepted: one of them"));
+        }
+        (None, None, Some((source, recording))) if recording.delay.is_some() => {
+            recorded(*source, recording, reading).unwrap_or(Duration::ZERO)
+        }
+        (None, None, _) => {
             let help = "accepted: delay = \"10ms\" (one way) or rtt = \"20ms\"";
             return Err(Problem::at(&at.span, format!("path `{name}` has no delay"), help));
         }
-        (Some(_), Some(rtt)) => {
-            return Err(Problem::at(&rtt.span, "both `delay` and `rtt` are given", "accepted: one of them"));
-        }
     };
+    losses(name, &table.loss, &table.loss_up, reading)?;
+    if let (Some((source, recording)), None) = (&trace, &table.loss)
+        && recording.loss.is_some()
+    {
+        let affected = if table.loss_up.is_some() { Affected::Down } else { Affected::Both };
+        reading.recordings.loss(*source, name, affected);
+    }
     // The settings of a path hold for each direction; only rate and loss can differ between them.
     let link = |service, loss: &Option<At<Loss>>| {
         let mut config = LinkConfig::new(service, delay);
@@ -108,41 +142,132 @@ fn path(name: &str, at: &At<PathTable>, links: &[String], traces: &mut Traces<'_
     Ok(spec)
 }
 
-/// Returns the services down and up, from `rate` or from `down` and `up`.
-fn speeds(
-    table: &Range<usize>,
-    rate: &Option<Of<Speed>>,
-    down: &Option<Of<Speed>>,
-    up: &Option<Of<Speed>>,
-    traces: &mut Traces<'_>,
-) -> Result<(Service, Service), Problem> {
-    const HELP: &str =
-        "accepted: rate = \"25mbit\" for both directions, or down = … and up = …, each a rate or a trace";
-    match (rate, down, up) {
-        (Some(rate), None, None) => {
-            let service = service(rate, traces)?;
-            Ok((service.clone(), service))
-        }
-        (None, Some(down), Some(up)) => Ok((service(down, traces)?, service(up, traces)?)),
-        (Some(_), Some(other), _) | (Some(_), None, Some(other)) => {
-            Err(Problem::at(&other.span, "`rate`, which is for both directions, is given as well", HELP))
-        }
-        (None, None, None) => Err(Problem::at(table, "`rate` is missing", HELP)),
-        (None, Some(only), None) => Err(Problem::at(&only.span, "`up` is missing beside `down`", HELP)),
-        (None, None, Some(only)) => Err(Problem::at(&only.span, "`down` is missing beside `up`", HELP)),
+/// Returns the error for a recording without a series.
+fn lacks(span: &Range<usize>, table: &RecordingTable, what: &str) -> Problem {
+    let help = format!("accepted: a recording of the {what}; `anabranch trace {}` shows what it holds", table.file);
+    Problem::at(span, format!("the recording `{}` has no {what}", table.file), help)
+}
+
+/// Refuses a recording of which the path uses nothing.
+fn is_used(path: &PathTable, recording: &Recording, span: &Range<usize>) -> Result<(), Problem> {
+    let rate = path.rate.is_none() && (path.down.is_none() || path.up.is_none()) && recording.rate.is_some();
+    let delay = path.delay.is_none() && path.rtt.is_none() && recording.delay.is_some();
+    let loss = path.loss.is_none() && recording.loss.is_some();
+    let held =
+        [("rate", recording.rate.is_some()), ("delay", recording.delay.is_some()), ("loss", recording.loss.is_some())];
+    let held: Vec<&str> = held.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
+    match rate || delay || loss {
+        true => Ok(()),
+        false => Err(Problem::at(
+            span,
+            format!("nothing of the recording is used: it has {}, and the path has its own", held.join(" and ")),
+            "accepted: a recording of what the path does not state, or no `trace`",
+        )),
     }
 }
 
-pub(super) fn service(at: &Of<Speed>, traces: &mut Traces<'_>) -> Result<Service, Problem> {
-    match &at.value.0 {
-        Speed::Rate(rate) if rate.is_zero() => {
+/// Follows recorded losses.
+fn losses(
+    name: &str,
+    loss: &Option<At<Loss>>,
+    loss_up: &Option<At<Loss>>,
+    reading: &mut Reading<'_>,
+) -> Result<(), Problem> {
+    let down = if loss_up.is_some() { Affected::Down } else { Affected::Both };
+    for (loss, affected) in [(loss, down), (loss_up, Affected::Up)] {
+        if let Some(At { value: Loss::Table(LossTable::Recorded(table)), span }) = loss {
+            let (source, recording) = reading.source(table, span)?;
+            if recording.loss.is_none() {
+                return Err(lacks(span, table, "loss"));
+            }
+            reading.recordings.loss(source, name, affected);
+        }
+    }
+    Ok(())
+}
+
+/// Rates as a path or link states them.
+struct Speeds<'a> {
+    rate: &'a Option<At<Recordable<Speed>>>,
+    down: &'a Option<At<Recordable<Speed>>>,
+    up: &'a Option<At<Recordable<Speed>>>,
+    /// Number and content of the path's recording.
+    trace: &'a Option<(usize, Arc<Recording>)>,
+}
+
+impl Speeds<'_> {
+    /// Returns the services down and up, from `rate` or from `down` and `up`, or else from the recording.
+    fn services(
+        &self,
+        table: &Range<usize>,
+        name: &str,
+        reading: &mut Reading<'_>,
+    ) -> Result<(Service, Service), Problem> {
+        const HELP: &str =
+            "accepted: rate = \"25mbit\" for both directions, or down = … and up = …, each a rate or a recording";
+        let one = |at: &At<Recordable<Speed>>, affected: Affected, reading: &mut Reading<'_>| {
+            let (service, source) = service(at, reading)?;
+            if let Some(source) = source {
+                reading.recordings.rate(source, name, affected);
+            }
+            Ok(service)
+        };
+        let recorded = self.trace.as_ref().and_then(|(source, recording)| Some((*source, recording.trace()?)));
+        match (self.rate, self.down, self.up, recorded) {
+            (Some(rate), None, None, _) => {
+                let service = one(rate, Affected::Both, reading)?;
+                Ok((service.clone(), service))
+            }
+            (None, Some(down), Some(up), _) => {
+                Ok((one(down, Affected::Down, reading)?, one(up, Affected::Up, reading)?))
+            }
+            (None, None, None, Some((source, trace))) => {
+                reading.recordings.rate(source, name, Affected::Both);
+                let service = Service::from(trace);
+                Ok((service.clone(), service))
+            }
+            (None, None, Some(up), Some((source, trace))) => {
+                reading.recordings.rate(source, name, Affected::Down);
+                Ok((Service::from(trace), one(up, Affected::Up, reading)?))
+            }
+            (None, Some(down), None, Some((source, trace))) => {
+                reading.recordings.rate(source, name, Affected::Up);
+                Ok((one(down, Affected::Down, reading)?, Service::from(trace)))
+            }
+            (Some(_), Some(other), _, _) | (Some(_), None, Some(other), _) => {
+                Err(Problem::at(&other.span, "`rate`, which is for both directions, is given as well", HELP))
+            }
+            (None, None, None, None) => Err(Problem::at(table, "`rate` is missing", HELP)),
+            (None, Some(only), None, None) => Err(Problem::at(&only.span, "`up` is missing beside `down`", HELP)),
+            (None, None, Some(only), None) => Err(Problem::at(&only.span, "`down` is missing beside `up`", HELP)),
+        }
+    }
+}
+
+/// Returns the service, and the number of its recording.
+pub(super) fn service(
+    at: &At<Recordable<Speed>>,
+    reading: &mut Reading<'_>,
+) -> Result<(Service, Option<usize>), Problem> {
+    let table = match &at.value {
+        Recordable::Stated(Speed::Rate(rate)) if rate.is_zero() => {
             let help =
                 "accepted: a rate above zero; a link that dies has a [[change]] with state = \"blackhole\" or \"down\"";
-            Err(Problem::at(&at.span, "a link of rate zero sends nothing", help))
+            return Err(Problem::at(&at.span, "a link of rate zero sends nothing", help));
         }
-        Speed::Rate(rate) => Ok(Service::Rate(*rate)),
-        Speed::Trace(name) => traces(&At { span: at.span.clone(), value: name.clone() }).map(Service::Trace),
-    }
+        Recordable::Stated(Speed::Rate(rate)) => return Ok((Service::Rate(*rate), None)),
+        Recordable::Stated(Speed::Trace(name)) => &RecordingTable::of_file(name),
+        Recordable::Recorded(table) => table,
+    };
+    let (source, recording) = reading.source(table, &at.span)?;
+    let trace = recording.trace().ok_or_else(|| match recording.rate {
+        None => lacks(&at.span, table, "rate"),
+        Some(_) => {
+            let problem = format!("in the recording `{}` every rate is zero", table.file);
+            Problem::at(&at.span, problem, "accepted: a recording in which something passes")
+        }
+    })?;
+    Ok((Service::from(trace), Some(source)))
 }
 
 fn limit(queue: &Option<Of<Queue>>, round_trip: Duration) -> QueueLimit {
@@ -172,14 +297,15 @@ pub(super) fn loss_model(loss: &Option<At<Loss>>) -> Result<LossModel, Problem> 
         Loss::Table(LossTable::GilbertElliott { loss_good, loss_bad, .. }) => {
             loss_good.0.0 >= 1.0 && loss_bad.0.0 >= 1.0
         }
-        Loss::Table(LossTable::List { .. }) => false,
+        Loss::Table(LossTable::List { .. } | LossTable::Recorded(_)) => false,
     };
     if loses_all {
         let help = "accepted: less than 100%; a path that dies has a [[change]] with state = \"blackhole\"";
         return Err(Problem::at(&at.span, "this loses every packet", help));
     }
     let model = match &at.value {
-        Loss::Bernoulli(0.0) => LossModel::None,
+        // The losses that were recorded come as changes.
+        Loss::Bernoulli(0.0) | Loss::Table(LossTable::Recorded(_)) => LossModel::None,
         Loss::Bernoulli(p) => LossModel::Bernoulli { p: *p },
         Loss::Table(LossTable::GilbertElliott { p_good_bad, p_bad_good, loss_good, loss_bad }) => {
             LossModel::GilbertElliott {

@@ -1,7 +1,7 @@
 //! Paths with properties that are drawn for each run.
 
 use crate::error::Problem;
-use crate::file::{At, Bounds, File, PathTable, Speed, VaryTable};
+use crate::file::{At, Bounds, File, PathTable, Recordable, Speed, VaryTable};
 use crate::vary::Vary;
 use anabranch_paths::Affected;
 use anabranch_units::Duration;
@@ -34,11 +34,11 @@ fn vary(name: &str, path: &PathTable, at: &At<VaryTable>, stop: Duration) -> Res
         }
     }
     if let Some(rate) = rate {
-        let is_trace = |speed: &Option<crate::file::Of<Speed>>| {
-            speed.as_ref().is_some_and(|at| matches!(at.value.0, Speed::Trace(_)))
+        let is_recorded = |speed: &Option<At<Recordable<Speed>>>| {
+            speed.as_ref().is_some_and(|at| !matches!(at.value, Recordable::Stated(Speed::Rate(_))))
         };
-        if is_trace(&path.rate) || is_trace(&path.down) || is_trace(&path.up) {
-            return Err(Problem::at(&rate.span, "a recorded trace does not vary", "accepted: a rate, or no vary.rate"));
+        if is_recorded(&path.rate) || is_recorded(&path.down) || is_recorded(&path.up) || path.trace.is_some() {
+            return Err(Problem::at(&rate.span, "a recording does not vary", "accepted: a rate, or no vary.rate"));
         }
         if rate.value[0].0.is_zero() {
             return Err(Problem::at(&rate.span, "a link of rate zero sends nothing", "accepted: rates above zero"));

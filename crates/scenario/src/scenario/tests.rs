@@ -12,6 +12,7 @@ use anabranch_sim::{Extent, FileOrder, Spacing};
 use anabranch_units::{Bytes, Rate};
 
 mod policies;
+mod recordings;
 mod settings;
 mod workloads;
 
