@@ -20,6 +20,16 @@ class Numbers:
     """Completion time [s]."""
     completion_sd_s: float | None
     """Standard deviation of completion times [s]."""
+    completion_p50_s: float | None
+    """Median of completion times; percentiles are the times that so many transfers do not exceed [s]."""
+    completion_p90_s: float | None
+    """Percentile 90 of completion times [s]."""
+    completion_p95_s: float | None
+    """Percentile 95 of completion times [s]."""
+    completion_p99_s: float | None
+    """Percentile 99 of completion times [s]."""
+    completion_p999_s: float | None
+    """Percentile 99.9 of completion times [s]."""
     page_load_s: float | None
     """Page load time [s]."""
     object_download_s: float | None

@@ -15,6 +15,11 @@ FILE = Path(__file__).resolve().parents[1] / "anabranch" / "_numbers.py"
 OPTIONAL = {
     "completion_s",
     "completion_sd_s",
+    "completion_p50_s",
+    "completion_p90_s",
+    "completion_p95_s",
+    "completion_p99_s",
+    "completion_p999_s",
     "page_load_s",
     "object_download_s",
     "goodput_bps",

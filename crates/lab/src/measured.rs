@@ -27,6 +27,17 @@ pub struct Measured {
     pub completion_s: Option<f64>,
     /// Standard deviation of those times \[s\]; `None` if there are fewer than two.
     pub completion_sd_s: Option<f64>,
+    /// Median of those times \[s\]: the least that half of the transfers do not exceed. `None` without files and
+    /// bursts.
+    pub completion_p50_s: Option<f64>,
+    /// Percentile 90 of those times \[s\].
+    pub completion_p90_s: Option<f64>,
+    /// Percentile 95 of those times \[s\].
+    pub completion_p95_s: Option<f64>,
+    /// Percentile 99 of those times \[s\].
+    pub completion_p99_s: Option<f64>,
+    /// Percentile 99.9 of those times \[s\].
+    pub completion_p999_s: Option<f64>,
     /// Mean time from the first request of a page until all of it has arrived and is processed \[s\]; an unfinished one
     /// counts until the run stopped. `None` without pages.
     pub page_load_s: Option<f64>,
@@ -146,6 +157,8 @@ impl Measured {
         let until = |t: &Transfer| t.finished.unwrap_or(stop);
         let sized: Vec<f64> =
             transfers.iter().filter(|t| t.asked.is_some()).map(|t| until(t).since(t.started).as_secs_f64()).collect();
+        let mut in_order = sized.clone();
+        in_order.sort_by(f64::total_cmp);
         let bytes: u64 = transfers.iter().map(|t| t.bytes).sum();
         let active = union(transfers.iter().map(|t| (t.started, until(t))).collect());
         let goodput_bps = per_second(bytes, active);
@@ -170,6 +183,11 @@ impl Measured {
             unfinished: transfers.iter().filter(|t| t.finished.is_none()).count(),
             completion_s: mean(&sized),
             completion_sd_s: deviation(&sized),
+            completion_p50_s: percentile(&in_order, 500),
+            completion_p90_s: percentile(&in_order, 900),
+            completion_p95_s: percentile(&in_order, 950),
+            completion_p99_s: percentile(&in_order, 990),
+            completion_p999_s: percentile(&in_order, 999),
             page_load_s: mean(&pages),
             object_download_s: mean(&objects),
             goodput_bps,
@@ -291,6 +309,12 @@ pub(crate) fn deviation(values: &[f64]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
+/// Returns the least of the values that so many thousandths of them do not exceed. The values are in order.
+fn percentile(in_order: &[f64], thousandths: usize) -> Option<f64> {
+    let rank = (in_order.len() * thousandths).div_ceil(1000);
+    in_order.get(rank.checked_sub(1)?).copied()
+}
+
 /// Returns the time that the spans cover together.
 fn union(mut spans: Vec<(Instant, Instant)>) -> Duration {
     spans.sort_unstable();
@@ -305,6 +329,22 @@ fn union(mut spans: Vec<(Instant, Instant)>) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of 1 to n, so many thousandths do not exceed the percentile, and fewer than that do not exceed the one before.
+    #[test]
+    fn percentiles_are_values_that_so_many_do_not_exceed() {
+        assert_eq!(percentile(&[], 500), None);
+        for (n, expected) in [
+            (1, [1.0, 1.0, 1.0, 1.0, 1.0]),
+            (10, [5.0, 9.0, 10.0, 10.0, 10.0]),
+            (1000, [500.0, 900.0, 950.0, 990.0, 999.0]),
+            (2001, [1001.0, 1801.0, 1901.0, 1981.0, 1999.0]),
+        ] {
+            let values: Vec<f64> = (1..=n).map(f64::from).collect();
+            let found = [500, 900, 950, 990, 999].map(|thousandths| percentile(&values, thousandths).unwrap_or(0.0));
+            assert_eq!(found, expected, "{n}");
+        }
+    }
 
     #[test]
     fn time_that_spans_share_counts_once() {

@@ -26,6 +26,7 @@ fn of_one(header: &Header, run: &Run) -> String {
     if let more @ 1.. = outcome.transfers.len().saturating_sub(SHOWN) {
         text += &format!("  and {more} more\n");
     }
+    text += &percentiles(run);
     text += "\n";
     for connection in outcome.connections.iter().take(SHOWN_CONNECTIONS) {
         text += &format!("{}\n{}\n", about(connection), subflows(header, connection));
@@ -47,6 +48,25 @@ fn of_one(header: &Header, run: &Run) -> String {
     let end = if outcome.finished { "all transfers are through" } else { "NOT all transfers are through" };
     text += &format!("{end} after {:.3} s; events {:016x}\n", outcome.end.as_secs_f64(), outcome.digest);
     text
+}
+
+/// Percentiles of the times of transfers of given sizes, if there are several.
+fn percentiles(run: &Run) -> String {
+    let measured = &run.measured;
+    if run.outcome.transfers.iter().filter(|transfer| transfer.asked.is_some()).count() < 2 {
+        return String::new();
+    }
+    let all = [
+        ("50", measured.completion_p50_s),
+        ("90", measured.completion_p90_s),
+        ("95", measured.completion_p95_s),
+        ("99", measured.completion_p99_s),
+        ("99.9", measured.completion_p999_s),
+    ];
+    let shown: Vec<String> =
+        all.iter().filter_map(|(percent, time)| Some(format!("{percent} % {:.3} s", (*time)?))).collect();
+    let bound = if measured.unfinished > 0 { ", at least" } else { "" };
+    format!("times that so many do not exceed{bound}: {}\n", shown.join(", "))
 }
 
 /// Multipath that did not come about, and why; of connections that are to be plain TCP there is nothing to say.

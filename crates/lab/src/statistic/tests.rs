@@ -31,7 +31,18 @@ fn all_different() -> Measured {
             "paths": [{ "received": [0], "cwnd": [0], "queue": [0] }, { "received": [0], "cwnd": [0], "queue": [0] }],
         },
     });
-    let optional = ["completion_s", "completion_sd_s", "page_load_s", "object_download_s", "suspension_s"];
+    let optional = [
+        "completion_s",
+        "completion_sd_s",
+        "completion_p50_s",
+        "completion_p90_s",
+        "completion_p95_s",
+        "completion_p99_s",
+        "completion_p999_s",
+        "page_load_s",
+        "object_download_s",
+        "suspension_s",
+    ];
     let buffers = ["buffer_mean_segments", "buffer_sd_segments"];
     for key in optional.iter().chain(&buffers) {
         value[key] = serde_json::json!(0.5);
