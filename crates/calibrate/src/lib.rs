@@ -7,6 +7,7 @@
 
 mod browser;
 mod course;
+mod drives;
 mod end;
 mod engine_peer;
 pub mod engine_run;
@@ -20,6 +21,7 @@ pub mod transfer;
 mod witnesses;
 mod worlds;
 
+pub use drives::{Draw, drives};
 pub use suite::{Case, controlled, suite};
 pub use witnesses::witnesses;
 pub use worlds::{CalibrateError, Settings, calibrate, runs};

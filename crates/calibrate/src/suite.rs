@@ -1,7 +1,7 @@
 //! The default suite: five networks, files from 50 kB to 20 MB, bursts on warm connections, and pages.
 
 use anabranch_policy::Catalogue;
-use anabranch_scenario::{Origin, Scenario, ScenarioError, shipped};
+use anabranch_scenario::{Origin, ReadTrace, Scenario, ScenarioError, shipped};
 use anabranch_units::input;
 use std::path::Path;
 use std::sync::Arc;
@@ -179,15 +179,26 @@ pub(crate) fn scenario(
     text: &str,
     settings: &[&str],
 ) -> Result<Scenario, ScenarioError> {
-    let is_set = |key: &str| text.lines().any(|line| line.starts_with(&format!("{key} =")));
-    let hosts = LINUX.iter().filter(|(key, _)| !is_set(key)).map(|(key, value)| format!("host.{key}={value}"));
-    let sets: Vec<String> = hosts.chain(settings.iter().map(|&setting| setting.to_owned())).collect();
-    let origin = Origin { scenario: name.to_owned(), sets };
     let read = |trace: &str, _: bool| match shipped::trace(trace) {
         Some(text) => Ok(text.to_owned()),
         None => input::text(Path::new(trace), input::RECORDED),
     };
-    Scenario::read(catalogue, name, &format!("{name}.toml"), text, origin, &read)
+    scenario_with(catalogue, name, text, settings, &read)
+}
+
+/// The same with recordings that this function reads.
+pub(crate) fn scenario_with(
+    catalogue: &Arc<Catalogue>,
+    name: &str,
+    text: &str,
+    settings: &[&str],
+    read: &ReadTrace<'_>,
+) -> Result<Scenario, ScenarioError> {
+    let is_set = |key: &str| text.lines().any(|line| line.starts_with(&format!("{key} =")));
+    let hosts = LINUX.iter().filter(|(key, _)| !is_set(key)).map(|(key, value)| format!("host.{key}={value}"));
+    let sets: Vec<String> = hosts.chain(settings.iter().map(|&setting| setting.to_owned())).collect();
+    let origin = Origin { scenario: name.to_owned(), sets };
+    Scenario::read(catalogue, name, &format!("{name}.toml"), text, origin, read)
 }
 
 #[cfg(test)]

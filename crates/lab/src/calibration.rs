@@ -98,6 +98,19 @@ pub struct Row {
     pub kernel: Samples,
 }
 
+/// Agreement of the kernel with the simulator.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Agreement<'a> {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of those in which both agree.
+    pub close: usize,
+    /// Value of the kernel over that of the simulator where they are furthest apart.
+    pub widest: f64,
+    /// Name of that case.
+    pub case: &'a str,
+}
+
 /// Protocol that carries the transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -185,6 +198,23 @@ impl Calibration {
             n if n % 2 == 1 => Some(gaps[middle]),
             _ => Some((gaps[middle - 1] + gaps[middle]) / 2.0),
         }
+    }
+
+    /// Returns how well the kernel's transfers by this protocol agree with the simulator: the number of rows, of those
+    /// that are `within` this share of each other, and the row that is furthest apart, with the factor. `None` without
+    /// a row.
+    pub fn agreement(&self, protocol: Protocol, within: f64) -> Option<Agreement<'_>> {
+        let is_level = |row: &&Row| matches!(row.measure, Measure::CompletionTime | Measure::Goodput);
+        let factors = self.judged().filter(|row| row.protocol == protocol).filter(is_level).filter_map(|row| {
+            let [simulator, kernel] = [&row.simulator, &row.kernel].map(|samples| samples.mean().map(|it| it.mean));
+            let ratio = kernel? / simulator?;
+            (ratio.is_finite() && ratio > 0.0).then_some((ratio, &*row.case))
+        });
+        let factors: Vec<(f64, &str)> = factors.collect();
+        let close = factors.iter().filter(|(ratio, _)| (ratio - 1.0).abs() <= within).count();
+        let apart = |ratio: f64| ratio.max(1.0 / ratio);
+        let (widest, case) = factors.iter().copied().max_by(|(a, _), (b, _)| apart(*a).total_cmp(&apart(*b)))?;
+        Some(Agreement { rows: factors.len(), close, widest, case })
     }
 
     /// Returns the judged row with the largest absolute gap of the engine.

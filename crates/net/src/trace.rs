@@ -150,6 +150,13 @@ impl Trace {
         Trace { offset: Duration::from_nanos(within), ..self.clone() }
     }
 
+    /// Returns the same trace, which is at the beginning of its run only now.
+    pub fn begun_at(&self, now: Instant) -> Trace {
+        let period = self.period.as_nanos();
+        let ahead = now.as_nanos() % period;
+        self.starting_at(Duration::from_nanos(self.offset.as_nanos() + period - ahead))
+    }
+
     /// Returns the place in the recording at which a run begins.
     pub fn offset(&self) -> Duration {
         self.offset
@@ -383,6 +390,15 @@ mod tests {
     fn steps(steps: &[(u64, u64)]) -> Trace {
         let step = |&(ms, bps)| Step { until: Duration::from_millis(ms), rate: Rate::from_bps(bps) };
         Trace::of_rates(steps.iter().map(step).collect()).unwrap()
+    }
+
+    #[test]
+    fn a_run_may_begin_later_than_its_clock() {
+        let trace = Trace::parse("1\n1\n4\n10\n").unwrap().starting_at(Duration::from_millis(2));
+        for now in [0, 7, 10, 23_000] {
+            let mut cursor = Cursor::new(Arc::new(trace.begun_at(us(now * 1000))), us(now * 1000));
+            assert_eq!(cursor.serve(us(now * 1000), 1000).departs, us(now * 1000 + 2000), "{now} ms");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::number::{percent, with_interval};
 use crate::table::{Align, Table};
 use crate::wrap::hang;
-use anabranch_lab::calibration::{Calibration, Measure, Row, Samples};
+use anabranch_lab::calibration::{Calibration, Measure, Protocol, Row, Samples};
 use anabranch_lab::stats::Estimate;
 use std::fmt::Write;
 
@@ -32,6 +32,19 @@ pub fn calibration(calibration: &Calibration) -> String {
     let remarks: String = rows.iter().map(remarks).collect();
     if !remarks.is_empty() {
         text += &format!("\n{remarks}");
+    }
+    for (protocol, within) in [(Protocol::Tcp, 0.05), (Protocol::Mptcp, 0.1)] {
+        let Some(it) = calibration.agreement(protocol, within) else { continue };
+        let said = format!(
+            "The kernel's {} is within {} of the simulator's in {} of {} rows, at most {} times it ({}).",
+            protocol.name(),
+            percent(within),
+            it.close,
+            it.rows,
+            crate::number::short(it.widest),
+            it.case
+        );
+        text += &hang("", &said, 80);
     }
     if let (Some(median), Some((widest, by))) = (calibration.median_gap(), calibration.widest()) {
         let (case, protocol) = (&widest.case, widest.protocol.name());

@@ -1,18 +1,20 @@
 //! `anabranch calibrate`.
 
-use crate::args::What;
+use crate::args::{What, span};
 use crate::completion::Names;
 use crate::failure::Failure;
 use crate::output;
 use crate::result_file::ResultFile;
-use anabranch_calibrate::{CalibrateError, Case, Settings, calibrate, controlled, suite, witnesses};
+use anabranch_calibrate::{CalibrateError, Case, Draw, Settings, calibrate, controlled, drives, suite, witnesses};
 use anabranch_host::{Inside, IsolationError, Outcome, supervise};
 use anabranch_kernel::{ALGORITHMS, LoadError, Loaded, load};
 use anabranch_lab::format::CALIBRATION;
 use anabranch_policy::Catalogue;
+use anabranch_units::Duration;
 use clap::Args;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
@@ -24,6 +26,8 @@ Examples:
   anabranch calibrate                       the whole suite: files, bursts and pages
   anabranch calibrate --only 'lossy 5MB'    one of its cases
   anabranch calibrate --witnesses           claims of the papers that the kernel can witness
+  anabranch calibrate --drives recordings --windows 20 --seed 7
+                                            windows of recorded drives, half an hour
   sudo anabranch calibrate --controllers    congestion controls of ours that the kernel has loaded
   anabranch calibrate wlan-lte --set 'workload=[{kind=\"files\",size=\"2MB\"}]'
                                             a scenario of your own
@@ -48,13 +52,23 @@ pub struct CalibrateArgs {
     /// TCP connection, and settling times. A case whose control this kernel cannot load is skipped, and said.
     #[arg(long, conflicts_with_all = ["quick", "scenarios", "sets", "witnesses"])]
     pub controllers: bool,
+    /// Run windows drawn from the recordings in this folder instead of the suite: 20 s of bulk over two of them at one
+    /// moment, with Linux 6.18's buffers. Paths without a recorded delay have 25 ms, and queues hold 500 packets.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "scenarios", "sets", "witnesses", "controllers"])]
+    pub drives: Option<PathBuf>,
+    /// Number of windows.
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "drives")]
+    pub windows: usize,
+    /// Length of each window.
+    #[arg(long, value_name = "TIME", value_parser = span, default_value = "20s", requires = "drives")]
+    pub length: Duration,
     /// Run only cases whose name contains this, such as `asymmetric bursts`.
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
-    /// Runs of each transfer in each world [default: 10].
+    /// Runs of each transfer in each world [default: 10, or one of each window of drives].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: Option<u32>,
-    /// The first seed.
+    /// The first seed; windows of drives are drawn from it.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Threads for the simulator; 0 for one per processor.
@@ -72,6 +86,10 @@ pub struct CalibrateArgs {
 pub fn run(catalogue: &Arc<Catalogue>, args: &CalibrateArgs) -> Result<(), Failure> {
     let cases = match args.scenarios.as_slice() {
         [] if args.witnesses => witnesses(catalogue)?,
+        [] if args.drives.is_some() => {
+            let draw = Draw { windows: args.windows, length: args.length, seed: args.seed };
+            drives(catalogue, args.drives.as_deref().unwrap_or(Path::new(".")), &draw)?
+        }
         [] if args.controllers => controlled(catalogue, &names_to_load())?,
         [] if args.sets.is_empty() => suite(catalogue, args.quick)?,
         [] => {
@@ -124,7 +142,13 @@ fn exit_code(result: thread::Result<Result<(), Failure>>) -> u8 {
 }
 
 fn calibrate_all(cases: Vec<Case>, args: &CalibrateArgs) -> Result<(), Failure> {
-    let repeat = args.repeat.map_or(if args.quick { 3 } else { 10 }, |repeat| repeat as usize);
+    let usual = match (args.quick, &args.drives) {
+        (true, _) => 3,
+        // A window is one sample, and the others are other windows.
+        (_, Some(_)) => 1,
+        _ => 10,
+    };
+    let repeat = args.repeat.map_or(usual, |repeat| repeat as usize);
     let (cases, held) = loaded(cases)?;
     let names = held.iter().map(|(policy, kernel, _)| ((*policy).to_owned(), (*kernel).to_owned()));
     let settings = Settings { seed: args.seed, repeat, jobs: args.jobs, loaded: names.collect() };

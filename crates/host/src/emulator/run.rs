@@ -18,8 +18,8 @@ use super::scope::{Scope, scope};
 use super::spin::Spin;
 use super::{Command, EmulatorError, PathEnds};
 use crate::{Clock, LONGEST_PACKET};
-use anabranch_net::{Change, Delivery, LinkId, Output};
-use anabranch_paths::{Carriers, Direction, End, NetworkSpec, PacketId, PerDirection, Topology};
+use anabranch_net::{Change, Delivery, LinkId, Output, Service};
+use anabranch_paths::{Affected, Carriers, Direction, End, NetworkSpec, PacketId, PerDirection, Topology};
 use anabranch_units::{Bytes, Duration, Instant, Seed, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io;
@@ -66,6 +66,21 @@ struct Scheduled {
     shown: Option<usize>,
 }
 
+/// Returns a change for each link that follows a recording, to where the recording begins.
+fn recorded(spec: &NetworkSpec, topology: &Topology<Packet>) -> Vec<Scheduled> {
+    let own = spec.paths.iter().map(|path| (&path.name, [&path.down, &path.up]));
+    let shared = spec.shared.iter().map(|link| (&link.name, [&link.down, &link.up]));
+    let mut all = Vec::new();
+    for (name, links) in own.chain(shared) {
+        for (config, affected) in links.into_iter().zip([Affected::Down, Affected::Up]) {
+            let Service::Trace(trace) = &config.service else { continue };
+            let links = topology.affected(name, affected).unwrap_or_default();
+            all.push(Scheduled { at: Duration::ZERO, links, change: Change::Trace(Arc::clone(trace)), shown: None });
+        }
+    }
+    all
+}
+
 /// Kind of the next event.
 #[derive(Clone, Copy)]
 enum Turn {
@@ -94,13 +109,15 @@ impl Run {
             }
         };
         let queue_delays = topology.network.links().map(|_| Tally::new()).collect();
-        let changes = spec.changes.iter().map(|timed| Scheduled {
+        let scheduled = spec.changes.iter().map(|timed| Scheduled {
             at: timed.at,
             links: topology.affected(&timed.path, timed.affected).unwrap_or_default(),
             change: timed.change.clone(),
             shown: topology.path_named(&timed.path).filter(|_| timed.notify),
         });
-        let mut changes: Vec<_> = changes.collect();
+        // What was recorded begins with the changes, which may be held.
+        let mut changes = recorded(spec, &topology);
+        changes.extend(scheduled);
         changes.sort_by_key(|change| change.at); // Stable: of equal times the first listed comes first.
         let pool = Pool::default();
         let ports = ends.into_iter().enumerate().flat_map(|(path, PathEnds { client, server })| {
@@ -381,10 +398,14 @@ impl Run {
     fn change(&mut self, at: Instant) {
         let Scheduled { links, change, shown, .. } = &self.changes[self.changed];
         self.changed += 1;
+        let change = match (change, self.changes_from) {
+            (Change::Trace(trace), Some(begun)) => Change::Trace(Arc::new(trace.begun_at(begun))),
+            (other, _) => other.clone(),
+        };
         for &link in links {
-            self.topology.apply(at, link, change);
+            self.topology.apply(at, link, &change);
         }
-        let (change, shown) = (change.clone(), *shown);
+        let shown = *shown;
         self.show_carrier(&change, shown);
     }
 
