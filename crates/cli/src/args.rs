@@ -26,6 +26,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
   anabranch testbed wlan-lte --server 'mptcpize run iperf3 -s' -- mptcpize run iperf3 -c server
   sudo anabranch proxy --listen 10.78.0.1:80 --to 127.0.0.1:8080
   anabranch inspect capture.pcapng                    a capture of MPTCP, in words
+  anabranch trace drive.csv                           what a recording of a network holds
 
 `anabranch COMMAND --help` has examples of each command."
 )]
@@ -56,6 +57,8 @@ pub enum Command {
     Study(crate::study::StudyArgs),
     /// Analyse a capture of MPTCP (pcap or pcapng, of any origin).
     Inspect(crate::inspect::InspectArgs),
+    /// Say what recordings of a network hold; cut, align and convert them.
+    Trace(crate::trace::TraceArgs),
     /// List policies, profiles, scenarios and studies.
     List(crate::list::ListArgs),
     /// Run conformance scripts: one endpoint against a peer whose every segment is written down.

@@ -42,6 +42,7 @@ mod schema;
 mod script;
 mod study;
 mod sweep;
+mod trace;
 mod twin;
 mod why;
 
@@ -112,6 +113,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Sweep(args) => sweep::sweep(catalogue, &args),
         Command::Study(args) => study::study(catalogue, &args),
         Command::Inspect(args) => inspect::inspect(&args),
+        Command::Trace(args) => trace::trace(&args),
         Command::List(args) => list::list(catalogue, &args),
         Command::Script(args) => script::script(&args),
         Command::Host(command) => host::run(catalogue, &command),

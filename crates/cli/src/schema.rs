@@ -34,7 +34,7 @@ type Made = fn(&Format) -> Value;
 pub type Row = (&'static Format, Made);
 
 /// Formats, each with the type that is printed, or those of the first and the other lines; [`host::SCHEMAS`] has more.
-static SCHEMAS: [Row; 18] = [
+static SCHEMAS: [Row; 19] = [
     (&format::RUNS, runs),
     (&format::COMPARISON, comparison),
     (&format::PAIRWISE, document::<Standings>),
@@ -50,6 +50,7 @@ static SCHEMAS: [Row; 18] = [
     (&format::WHY_CAPTURE, built::<anabranch_why::CaptureAnswer>),
     (&format::TWIN, built::<anabranch_why::Twin>),
     (&format::INSPECTION, built::<anabranch_inspect::Report>),
+    (&format::RECORDINGS, built::<anabranch_report::Recordings>),
     (&format::LIST, built::<list::List<'_>>),
     (&format::SCRIPTS, built::<script::Scripts>),
     (&format::PACKET_EVENTS, lines::<RunHead, PacketEvent>),

@@ -19,7 +19,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Commands that print a document, with its format.
-const PRINTED: [(&str, &[&str]); 29] = [
+const PRINTED: [(&str, &[&str]); 30] = [
     ("runs", &["run", "small.toml", "--repeat", "2", "--json"]),
     ("runs", &["run", "page.toml", "--json"]),
     ("runs", &["run", "small.toml", "--set", "path.b.middlebox=[{kind=\"strip\"}]", "--json"]),
@@ -67,6 +67,7 @@ const PRINTED: [(&str, &[&str]); 29] = [
     ("list", &["list", "scenarios", "--json"]),
     ("list", &["list", "studies", "--json"]),
     ("inspection", &["inspect", "captures/client.pcapng", "captures/server.pcapng", "--json"]),
+    ("recordings", &["trace", "drive.csv", "--windows", "2", "--length", "1s", "--json"]),
     ("inspection", &["inspect", "plain/client.pcapng", "--json"]),
 ];
 
@@ -99,6 +100,7 @@ fn place(test: &str) -> PathBuf {
     for (name, text) in files.into_iter().chain(others) {
         fs::write(here.join(name), text).unwrap();
     }
+    fs::write(here.join("drive.csv"), "time,mbps,rtt_ms\n1900000000,5,40\n1900000001,6,50\n1900000002,0,60\n").unwrap();
     here
 }
 

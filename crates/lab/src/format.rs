@@ -21,7 +21,7 @@ pub struct Format {
 }
 
 /// All formats of documents, in the order of the commands in `--help`.
-pub static FORMATS: [&Format; 23] = [
+pub static FORMATS: [&Format; 24] = [
     &RUNS,
     &COMPARISON,
     &PAIRWISE,
@@ -37,6 +37,7 @@ pub static FORMATS: [&Format; 23] = [
     &WHY_CAPTURE,
     &TWIN,
     &INSPECTION,
+    &RECORDINGS,
     &LIST,
     &SCRIPTS,
     &CALIBRATION,
@@ -90,6 +91,8 @@ pub static WHY_CAPTURE: Format =
 pub static TWIN: Format = format("twin", 1, "`twin --json`", "a scenario estimated from a capture, value by value");
 /// Analysis of captures.
 pub static INSPECTION: Format = format("inspection", 1, "`inspect --json`", "what happened in captures");
+/// Contents of recordings.
+pub static RECORDINGS: Format = format("recordings", 1, "`trace --json`", "what recordings of networks hold");
 /// Entries of a list.
 pub static LIST: Format = format("list", 1, "`list --json`", "policies, profiles, scenarios or studies");
 /// Results of scripts.

@@ -8,6 +8,8 @@
 //! of which the pauses are no part; each stretch keeps the clock time of its beginning. [`align`] cuts several
 //! recordings to the times that all of them cover.
 
+#![cfg_attr(not(feature = "forms"), expect(dead_code, reason = "without forms nothing reads them"))]
+
 mod align;
 mod clock;
 mod error;
@@ -38,6 +40,7 @@ use anabranch_net::Trace;
 /// # Errors
 ///
 /// If the form is none of [`Form`], or the text is not in its form; the error names line and column.
+#[cfg(feature = "forms")]
 pub fn read(text: &str, options: &Options) -> Result<Recording, RecordingError> {
     let form = match options.form {
         Some(form) => form,
@@ -49,10 +52,7 @@ pub fn read(text: &str, options: &Options) -> Result<Recording, RecordingError> 
     };
     options.check(form)?;
     let rows = match form {
-        Form::Mahimahi => {
-            let trace = Trace::parse(text).map_err(|error| RecordingError::plain(error.to_string()))?;
-            return Ok(Recording::of_opportunities(trace));
-        }
+        Form::Mahimahi => return mahimahi(text),
         Form::Table => table::read(text, options)?,
         Form::Iperf => iperf::read(text)?,
         Form::IperfJson => iperf::read_json(text)?,
@@ -60,4 +60,22 @@ pub fn read(text: &str, options: &Options) -> Result<Recording, RecordingError> 
         Form::Irtt => irtt::read(text)?,
     };
     rows.recording(form, options)
+}
+
+/// Reads a recording in mahimahi's format, the only form without the feature `forms`.
+///
+/// # Errors
+///
+/// If the text is not in that form, or another one is asked for.
+#[cfg(not(feature = "forms"))]
+pub fn read(text: &str, options: &Options) -> Result<Recording, RecordingError> {
+    match options.form.unwrap_or(Form::Mahimahi) {
+        Form::Mahimahi => options.check(Form::Mahimahi).and_then(|()| mahimahi(text)),
+        form => Err(RecordingError::plain(format!("recordings of form {form} are not read here"))),
+    }
+}
+
+fn mahimahi(text: &str) -> Result<Recording, RecordingError> {
+    let trace = Trace::parse(text).map_err(|error| RecordingError::plain(error.to_string()))?;
+    Ok(Recording::of_opportunities(trace))
 }

@@ -21,6 +21,7 @@ mod pairwise;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod plot;
 mod policies;
+mod recording;
 mod rows;
 mod runs;
 mod sheet;
@@ -43,6 +44,7 @@ pub use inspection::inspection;
 pub use leaderboard::leaderboard;
 pub use number::{bytes, percent};
 pub use pairwise::pairwise;
+pub use recording::{Recorded, Recordings, Window, recordings};
 pub use rows::{Frame, Header, Results, Row, comparison_rows, json, run_rows};
 pub use runs::{Repeated, in_full};
 pub use sheet::Sheet;

@@ -10,6 +10,7 @@ mod compact;
 mod comparison;
 mod leaderboard;
 mod packed;
+mod recording;
 mod run;
 mod study;
 mod sweep;

@@ -53,8 +53,11 @@ fn offset(link: &LinkConfig) -> Duration {
     }
 }
 
+/// Values with their times.
+type Timed = Vec<(f64, f64)>;
+
 /// Returns the delays \[ms\] and losses \[%\] of the path `lte` with their times \[s\].
-fn changes(spec: &Spec) -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
+fn changes(spec: &Spec) -> (Timed, Timed) {
     let (mut delays, mut losses) = (Vec::new(), Vec::new());
     for change in spec.network.changes.iter().filter(|change| change.path == "lte") {
         match &change.change {
@@ -178,11 +181,9 @@ fn spread_and_offset_are_other_ways_to_choose() {
 #[test]
 fn a_run_carries_what_was_recorded() {
     // 10, 20 and 40 Mbit/s for a second each.
-    let text = format!(
-        "[path.a]\ntrace = {{ file = \"plain.csv\", offset = \"0s\" }}\ndelay = \"1ms\"\nqueue = \"1000p\"\n\
-         [[workload]]\nkind = \"bulk\"\nduration = \"3s\"\n[run]\nstop = \"3s\"\n"
-    );
-    let spec = read(&text).unwrap().spec(1);
+    let text = "[path.a]\ntrace = { file = \"plain.csv\", offset = \"0s\" }\ndelay = \"1ms\"\nqueue = \"1000p\"\n\
+         [[workload]]\nkind = \"bulk\"\nduration = \"3s\"\n[run]\nstop = \"3s\"\n";
+    let spec = read(text).unwrap().spec(1);
     let run = anabranch_sim::run(&spec).unwrap();
     let megabits = run.transfers[0].bytes as f64 * 8.0 / 1e6;
     assert!((0.85 * 70.0..70.0).contains(&megabits), "{megabits} of 70");
