@@ -20,10 +20,9 @@ pub fn align(recordings: &[Recording]) -> Option<Vec<Recording>> {
     }
     let common = common.filter(|common| !common.is_empty())?;
     let place = |recording: &Recording, (from, to): (i64, i64)| {
-        let stretch = recording.stretches.iter().find(|stretch| {
-            stretch.clock.is_some_and(|clock| clock <= from && to <= clock.saturating_add(nanos(stretch.length)))
-        });
-        let stretch = stretch.expect("an intersection lies within a stretch of each");
+        // Those with clocks are in their order.
+        let after = recording.stretches.partition_point(|stretch| stretch.clock.is_some_and(|clock| clock <= from));
+        let stretch = &recording.stretches[after.checked_sub(1).expect("a common time lies within a stretch of each")];
         let since = u64::try_from(from - stretch.clock.unwrap_or(from)).unwrap_or(0);
         let begin = stretch.at + Duration::from_nanos(since);
         (begin, begin + Duration::from_nanos(u64::try_from(to - from).unwrap_or(0)))

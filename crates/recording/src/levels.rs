@@ -39,6 +39,12 @@ impl<T: Copy + PartialEq> Levels<T> {
         self.0.iter().copied()
     }
 
+    /// Returns the number of values in so much of the endless repetition, at most.
+    pub fn count_in(&self, span: Duration) -> u64 {
+        let rounds = span.as_nanos() / self.length().as_nanos() + 2;
+        rounds.saturating_mul(self.0.len() as u64)
+    }
+
     /// Returns the time at which the last one ends.
     pub fn length(&self) -> Duration {
         self.0[self.0.len() - 1].until

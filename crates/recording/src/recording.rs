@@ -109,7 +109,8 @@ impl Recording {
         let mut stretches = Vec::new();
         let mut at = Duration::ZERO;
         for &(from, to) in parts {
-            for stretch in &self.stretches {
+            let first = self.stretches.partition_point(|stretch| stretch.end() <= from);
+            for stretch in self.stretches[first..].iter().take_while(|stretch| stretch.at < to) {
                 let (begin, end) = (from.max(stretch.at), to.min(stretch.end()));
                 if begin < end {
                     let since = i64::try_from((begin - stretch.at).as_nanos()).unwrap_or(i64::MAX);

@@ -200,8 +200,11 @@ fn without_header(
             (2, false) => Some(1),
             (1, true) => Some(0),
             _ => {
-                let problem = format!("the table has no header and {width} columns");
-                return Err(RecordingError::plain(problem).help("accepted: numbers of columns: time = 1, rate = 2"));
+                let columns = if width == 1 { "column" } else { "columns" };
+                let problem = format!("the table has no header and {width} {columns}");
+                let help =
+                    "accepted: numbers of columns: time = 1, rate = 2; or `interval` between rows without a time";
+                return Err(RecordingError::plain(problem).help(help));
             }
         };
     }

@@ -125,6 +125,20 @@ impl Recordings {
         sources.find(|source| source.trace.is_none()).map(|source| source.table.file.as_str())
     }
 
+    /// Returns the recording of delay or loss that changes most often in a run of this length, and how often at most.
+    pub(crate) fn busiest(&self, span: Duration) -> Option<(&str, u64)> {
+        let count = |it: &Use| {
+            let source = &self.sources[it.source];
+            let count = match it.what {
+                What::Rate | What::Change(_) => 0,
+                What::Delay => source.recording.delay.as_ref().map_or(0, |levels| levels.count_in(span)),
+                What::Loss => source.recording.loss.as_ref().map_or(0, |levels| levels.count_in(span)),
+            };
+            (source.table.file.as_str(), count)
+        };
+        self.uses.iter().map(count).max_by_key(|(_, count)| *count)
+    }
+
     /// Returns sentences on what was guessed and filled, and on recordings that were made at different times.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();

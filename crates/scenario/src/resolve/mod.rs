@@ -166,12 +166,8 @@ pub(crate) fn resolve(
     };
     let spread = file.run.spread.as_ref().map_or(Duration::ZERO, |at| at.value.0);
     let stated = spec.workloads.iter().filter_map(workloads::stated_end).max();
-    reading.recordings.settle(stated.filter(|end| !end.is_zero()).unwrap_or(spec.stop), !spread.is_zero());
-    if let Some(name) = reading.recordings.dead() {
-        let problem = format!("nothing passes in the recording `{name}` in the times that all recordings cover");
-        let help = "accepted: recordings of one time, or `offset` in each".to_owned();
-        return Err(Problem { span: None, problem, help: Some(help) });
-    }
+    let needed = stated.filter(|end| !end.is_zero()).unwrap_or(spec.stop);
+    settle(&mut reading.recordings, needed, spec.stop, spread)?;
     spec.decisions = file.run.decisions.unwrap_or(false);
     let varies = vary::varies(file, &names, spec.stop)?;
     let watch = watch::watch(&file.run, spec.stop)?;
@@ -200,6 +196,24 @@ fn stop(file: &File, workloads: &mut [Workload]) -> Result<Duration, Problem> {
     }
     Ok(stop)
 }
+
+/// Aligns recordings. `needed` is the length of the part that a run needs.
+fn settle(recordings: &mut Recordings, needed: Duration, stop: Duration, spread: Duration) -> Result<(), Problem> {
+    recordings.settle(needed, !spread.is_zero());
+    let refused = |problem: String, help: &str| Err(Problem { span: None, problem, help: Some(help.to_owned()) });
+    if let Some(name) = recordings.dead() {
+        let problem = format!("nothing passes in the recording `{name}` in the times that all recordings cover");
+        return refused(problem, "accepted: recordings of one time, or `offset` in each");
+    }
+    if let Some((name, count)) = recordings.busiest(stop + spread).filter(|(_, count)| *count > MAX_RECORDED) {
+        let problem = format!("delay or loss of the recording `{name}` change {count} times until `stop` at {stop}");
+        return refused(problem, "accepted: up to 2000000 times: a recording with fewer rows, or an earlier `stop`");
+    }
+    Ok(())
+}
+
+/// Maximum number of recorded changes of a run; each is a change of the network in memory.
+const MAX_RECORDED: u64 = 2_000_000;
 
 /// Sets another scheduler on both hosts and returns it with its parameters.
 pub(crate) fn with_scheduler(

@@ -25,6 +25,7 @@ fn read_with(text: &str, sets: &[&str]) -> Result<Scenario, ScenarioError> {
         "plain.csv" => Ok("1,1250000\n2,2500000\n3,5000000\n".to_owned()),
         "rtt.txt" => Ok("64 bytes: icmp_seq=1 ttl=1 time=40 ms\n64 bytes: icmp_seq=2 ttl=1 time=60 ms\n".to_owned()),
         "lost.csv" => Ok("t,loss_pct\n0,1\n1,0\n2,5\n".to_owned()),
+        "tiny.csv" => Ok("t_ns,owd_ms\n0,1\n1,2\n2,3\n".to_owned()),
         "dead.csv" => Ok("t,mbps\n0,0\n1,0\n".to_owned()),
         _ => Err(std::io::ErrorKind::NotFound.into()),
     })
@@ -234,6 +235,11 @@ fn what_is_wrong_is_said() {
         ),
         ("trace = { file = \"plain.csv\", offset = 3 }\ndelay = \"1ms\"", "`3` has no unit", "a time with its unit"),
         ("trace = { fil = \"plain.csv\" }\ndelay = \"1ms\"", "unknown key `fil`", "did you mean `file`?"),
+        (
+            "rate = \"1mbit\"\ndelay = { file = \"tiny.csv\" }",
+            "delay or loss of the recording `tiny.csv` change",
+            "a recording with fewer rows",
+        ),
         ("trace = 7\ndelay = \"1ms\"", "recording `7`: entity not found", "the name of a recording"),
     ] {
         let error = read(&path(keys)).err().unwrap_or_else(|| panic!("{keys}"));
