@@ -21,7 +21,7 @@ pub struct Draw {
 }
 
 /// Draws windows of the recordings in a folder. Each is of two recordings that cover one moment by their clocks, or, of
-/// recordings without clocks, one place. What a recording has no delay for gets [`DELAY`], and queues hold [`QUEUE`].
+/// recordings without clocks, one place. A path without a recorded delay has 25 ms, and queues hold 500 packets.
 /// Windows in which a path carries nothing at all are drawn anew. Each window has three cases: both paths, and each
 /// alone.
 ///
@@ -158,11 +158,11 @@ const HOST: &str = "[host]\nreceive-buffer = { initial = \"64KiB\", max = \"32Mi
 /// (`__mptcp_sync_sndbuf`).
 const SEND_BUFFER_MIB: usize = 4;
 /// One-way delay of a path whose recording has none.
-pub const DELAY: &str = "25ms";
+const DELAY: &str = "25ms";
 /// Time after the end of a window at which a run is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Queue of each path.
-pub const QUEUE: &str = "500p";
+const QUEUE: &str = "500p";
 /// Draws for each window before one with a dead path counts as none.
 const TRIES: usize = 20;
 
