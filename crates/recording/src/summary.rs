@@ -35,8 +35,9 @@ pub struct Periodic {
     pub period: Duration,
     /// Time from the beginning of the recording to the first such moment.
     pub phase: Duration,
-    /// Mean change at that moment for each unit of the mean change at all others.
-    pub ratio: f64,
+    /// Mean change at that moment for each unit of the mean change at all others; `None` if the value changes at no
+    /// other moment.
+    pub ratio: Option<f64>,
 }
 
 /// Returns the spread of a value over time.
@@ -122,7 +123,7 @@ pub fn periodic<T: Copy + PartialEq>(
             let stands_out = (mean - others) / (variance * (1.0 / k + 1.0 / (n - k))).sqrt();
             // A longer period has to stand out clearly more: its multiples are seen as well.
             if stands_out > best.map_or(LEAST_ERRORS, |(most, _)| most * 1.2) {
-                let ratio = mean / others.max(f64::MIN_POSITIVE);
+                let ratio = (others > 0.0).then_some(mean / others);
                 let at = |n: usize| step * u64::try_from(n).unwrap_or(u64::MAX);
                 best = Some((stands_out, Periodic { period: at(period), phase: at(phase + 1), ratio }));
             }
