@@ -43,8 +43,7 @@ pub fn drives(catalogue: &Arc<Catalogue>, folder: &Path, draw: &Draw) -> Result<
         }
         let pair = &pairs[usize::try_from(stream.below(pairs.len() as u64)).unwrap_or(0)];
         let shorter = if pair.contents[0].length() <= pair.contents[1].length() { 0 } else { 1 };
-        let drawn = window(&pair.contents[shorter], draw.length, &mut stream);
-        let at = Duration::from_millis(drawn.as_millis());
+        let at = window(&pair.contents[shorter], draw.length, &mut stream);
         let held = [0, 1].map(|n| pair.contents[n].cut(&[(at, at + draw.length)]));
         // A path that carries nothing is no path.
         if held.iter().any(|content| content.trace().is_none()) {

@@ -186,7 +186,7 @@ pub(crate) fn scenario(
     scenario_with(catalogue, name, text, settings, &read)
 }
 
-/// The same with recordings that this function reads.
+/// Reads a network with its hosts as Linux has them; `read` gives the texts of its recordings.
 pub(crate) fn scenario_with(
     catalogue: &Arc<Catalogue>,
     name: &str,

@@ -214,10 +214,7 @@ fn drawn(contents: &[Recording], count: usize, length: Duration, seed: u64) -> R
     let mut draw = Seed(seed).stream("windows");
     let (mut windows, mut parts) = (Vec::new(), Vec::new());
     for number in 1..=count {
-        let drawn = anabranch_recording::window(shortest, length, &mut draw);
-        // Whole milliseconds are easier to write again.
-        let begins = shortest.stretches.iter().map(|stretch| stretch.at).filter(|at| *at <= drawn).max();
-        let at = Duration::from_millis(drawn.as_millis()).max(begins.unwrap_or(Duration::ZERO));
+        let at = anabranch_recording::window(shortest, length, &mut draw);
         let held: Vec<Recording> = contents.iter().map(|content| content.cut(&[(at, at + length)])).collect();
         let mean = |part: &Recording| {
             let rates = part.rates(length)?;

@@ -451,7 +451,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same service from a constant rate of the finest kind: one nanosecond at a time.
+        /// A trace of rates serves as a plain reading of it does, which goes through it one nanosecond at a time.
         #[test]
         fn rates_serve_as_the_plain_reading_does(
             rates in prop::collection::vec((1u64..50, 0u64..4), 1..6),

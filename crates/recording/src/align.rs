@@ -34,14 +34,14 @@ pub fn align(recordings: &[Recording]) -> Option<Vec<Recording>> {
     Some(recordings.iter().map(cut).collect())
 }
 
-/// Draws the beginning of a window of this length: anywhere in a stretch that holds it whole, or else anywhere in the
-/// recording, which then goes round.
+/// Draws the beginning of a window of this length: whole milliseconds after the beginning of a stretch that holds it,
+/// or else anywhere in the recording, which then goes round.
 pub fn window(recording: &Recording, length: Duration, draw: &mut Stream) -> Duration {
     let places: Vec<(Duration, u64)> = recording
         .stretches
         .iter()
         .filter(|stretch| stretch.length >= length)
-        .map(|stretch| (stretch.at, (stretch.length - length).as_nanos() + 1))
+        .map(|stretch| (stretch.at, (stretch.length - length).as_millis() + 1))
         .collect();
     let all: u64 = places.iter().map(|(_, places)| places).sum();
     if all == 0 {
@@ -50,7 +50,7 @@ pub fn window(recording: &Recording, length: Duration, draw: &mut Stream) -> Dur
     let mut drawn = draw.below(all);
     for (at, places) in places {
         if drawn < places {
-            return at + Duration::from_nanos(drawn);
+            return at + Duration::from_millis(drawn);
         }
         drawn -= places;
     }

@@ -61,7 +61,7 @@ pub enum Column {
 /// Unit of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateUnit {
-    /// This many bits per second.
+    /// Bits per second of one unit.
     PerSecond(u64),
     /// Bytes in the time until the next row.
     BytesPerInterval,

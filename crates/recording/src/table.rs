@@ -24,6 +24,15 @@ struct Chosen {
     only: Option<(usize, String)>,
 }
 
+/// A column with its rows. Without a header its name is its number, which has no meaning.
+struct Series<'a> {
+    records: &'a [Record],
+    column: usize,
+    name: String,
+    meaning: Meaning,
+    has_header: bool,
+}
+
 /// Reads a table.
 pub(crate) fn read(text: &str, options: &Options) -> Result<Rows, RecordingError> {
     let mut records = records(text)?;
@@ -45,14 +54,18 @@ pub(crate) fn read(text: &str, options: &Options) -> Result<Rows, RecordingError
     }
     let mut rows = Rows::default();
     times(&records, &chosen, options, &name, &mut rows)?;
+    let series = |column: usize| {
+        let name = name(column);
+        Series { records: &records, column, meaning: meaning(&name), name, has_header: names.is_some() }
+    };
     if let Some(column) = chosen.rate {
-        rates(&records, column, options, &name(column), names.is_some(), &mut rows)?;
+        rates(&series(column), options, &mut rows)?;
     }
     if let Some(column) = chosen.delay {
-        delays(&records, column, options, &name(column), names.is_some(), &mut rows)?;
+        delays(&series(column), options, &mut rows)?;
     }
     if let Some(column) = chosen.loss {
-        losses(&records, column, &name(column), &mut rows)?;
+        losses(&series(column), &mut rows)?;
     }
     let says = |row: &Row| row.rate.is_some() || row.delay.is_some() || row.loss.is_some();
     if !rows.rows.iter().any(says) {
@@ -343,14 +356,9 @@ fn is_missing(field: &str) -> bool {
     field.is_empty() || ["nan", "na", "n/a", "null", "none", "-"].contains(&field.to_ascii_lowercase().as_str())
 }
 
-fn rates(
-    records: &[Record],
-    column: usize,
-    options: &Options,
-    name: &str,
-    has_header: bool,
-    rows: &mut Rows,
-) -> Result<(), RecordingError> {
+/// Reads rates into the rows.
+fn rates(it: &Series<'_>, options: &Options, rows: &mut Rows) -> Result<(), RecordingError> {
+    let &Series { records, column, ref name, meaning, .. } = it;
     let mut values = Vec::with_capacity(records.len());
     for record in records {
         let value = value(record, column, name)?;
@@ -360,13 +368,13 @@ fn rates(
         }
         values.push(value);
     }
-    let named = match meaning(name) {
-        Meaning::Rate(unit) if has_header => unit,
+    let named = match meaning {
+        Meaning::Rate(unit) => unit,
         _ => None,
     };
     let unit = match options.rate_unit.or(named) {
         Some(unit) => unit,
-        None => guessed(&values, name, has_header, &mut rows.remarks)?,
+        None => guessed(&values, name, it.has_header, &mut rows.remarks)?,
     };
     for (row, value) in rows.rows.iter_mut().zip(values) {
         row.rate = value.map(|value| match unit {
@@ -405,16 +413,11 @@ fn guessed(
     Ok(unit)
 }
 
-fn delays(
-    records: &[Record],
-    column: usize,
-    options: &Options,
-    name: &str,
-    has_header: bool,
-    rows: &mut Rows,
-) -> Result<(), RecordingError> {
-    let (round_trip, named) = match meaning(name) {
-        Meaning::Delay { round_trip, unit } if has_header => (round_trip, unit),
+/// Reads delays into the rows, and probes without an answer.
+fn delays(it: &Series<'_>, options: &Options, rows: &mut Rows) -> Result<(), RecordingError> {
+    let &Series { records, column, ref name, meaning, .. } = it;
+    let (round_trip, named) = match meaning {
+        Meaning::Delay { round_trip, unit } => (round_trip, unit),
         _ => (false, None),
     };
     let unit = options.delay_unit.or(named).unwrap_or_else(|| {
@@ -449,13 +452,15 @@ fn delays(
     Ok(())
 }
 
-fn losses(records: &[Record], column: usize, name: &str, rows: &mut Rows) -> Result<(), RecordingError> {
+/// Reads losses into the rows.
+fn losses(it: &Series<'_>, rows: &mut Rows) -> Result<(), RecordingError> {
+    let &Series { records, column, ref name, meaning, .. } = it;
     let mut values = Vec::with_capacity(records.len());
     for record in records {
         values.push(value(record, column, name)?);
     }
     let most = values.iter().flatten().copied().fold(0.0, f64::max);
-    let percent = matches!(meaning(name), Meaning::Loss { percent: true }) || most > 1.0;
+    let percent = matches!(meaning, Meaning::Loss { percent: true }) || most > 1.0;
     let whole = if percent { 100.0 } else { 1.0 };
     rows.remarks.push(format!("column `{name}` is {}", if percent { "a percentage" } else { "a share from 0 to 1" }));
     for (record, (row, value)) in records.iter().zip(rows.rows.iter_mut().zip(values)) {

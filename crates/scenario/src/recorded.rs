@@ -185,11 +185,6 @@ impl Recordings {
         self.sources.iter().map(offset).collect()
     }
 
-    /// Returns the place in each file at which the run with this seed begins.
-    pub(crate) fn begins(&self, seed: Seed) -> Vec<(String, Duration)> {
-        self.sources.iter().map(|source| source.table.file.clone()).zip(self.offsets(seed)).collect()
-    }
-
     /// Puts the part that the run with this seed meets into its network, until `stop`. Recorded delays and losses come
     /// before all other changes.
     pub(crate) fn apply(&self, seed: Seed, stop: Duration, network: &mut NetworkSpec) {

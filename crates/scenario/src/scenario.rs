@@ -288,11 +288,6 @@ impl Scenario {
         Duration::from_nanos(Seed(seed).stream("run/spread").below(self.spread.as_nanos()))
     }
 
-    /// Returns each recording by the name of its file with the place in it at which the run with this seed begins.
-    pub fn recordings(&self, seed: u64) -> Vec<(String, Duration)> {
-        self.recordings.begins(Seed(seed))
-    }
-
     /// Returns notes on settings that are allowed but worth knowing, as sentences.
     pub fn notes(&self) -> Vec<String> {
         let hosts = [("client", &self.spec.client), ("server", &self.spec.server)];

@@ -54,9 +54,9 @@ pub struct ColumnName(pub Column);
 /// A quantity, or a recording of it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recordable<T> {
-    /// It stays as it is.
+    /// Constant quantity.
     Stated(T),
-    /// It changes as recorded.
+    /// Recording that the quantity follows.
     Recorded(Box<RecordingTable>),
 }
 

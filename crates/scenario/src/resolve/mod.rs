@@ -36,7 +36,7 @@ use std::sync::Arc;
 pub(crate) struct Reading<'a> {
     /// Function that reads a recording that is named at a place. Its error says what is wrong.
     pub(crate) read: &'a mut ReadRecording<'a>,
-    /// Those that were read, and what follows them.
+    /// Recordings that were read, with the values of the network that follow them.
     pub(crate) recordings: Recordings,
 }
 
