@@ -30,11 +30,7 @@ PORTS = {"mptcp": 5301, "tcp": 5302}
 # Hosts of the simulator.
 LINUX = [
     'host.profile="linux"',
-    "host.prr=true",
     'host.hystart="off"',
-    'host.reinjection="upstream"',
-    'host.send-buffer="4MiB"',
-    'host.receive-buffer={initial="64KiB",max="6MiB"}',
 ]
 
 

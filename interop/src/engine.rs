@@ -49,7 +49,7 @@ impl Connection {
 /// Settings as Linux has them, for these addresses.
 pub fn config(addresses: &[IpAddr]) -> Config {
     let addresses = addresses.iter().map(|ip| LocalAddress { ip: *ip, backup: false }).collect();
-    Config::new(Profile::linux(), addresses)
+    Config::new(Profile::tcp(), addresses)
 }
 
 impl Engine {

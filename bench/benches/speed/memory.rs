@@ -53,7 +53,7 @@ impl Pair {
         let host = |addresses: &[Ipv4Addr], seed| {
             let local = |&ip: &Ipv4Addr| LocalAddress { ip: IpAddr::V4(ip), backup: false };
             // The driver here does not report departures.
-            let profile = Profile { tsq: None, ..Profile::linux() };
+            let profile = Profile { tsq: None, ..Profile::tcp() };
             Endpoint::new(Config::new(profile, addresses.iter().map(local).collect()), Seed(seed))
                 .expect("usual settings")
         };

@@ -82,7 +82,7 @@ impl R1 {
 
     /// Returns the specification of the run, for `seconds` seconds.
     pub fn spec(self, seconds: u64) -> Spec {
-        let mut host = HostSpec::new(Profile::linux(), Policies::default());
+        let mut host = HostSpec::new(Profile { buffer: Bytes::new(6 << 20), ..Profile::tcp() }, Policies::default());
         host.config.multipath = self.subflows > 1;
         host.config.max_subflows = self.subflows;
         if self.links != Links::Standard {

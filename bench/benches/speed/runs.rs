@@ -6,7 +6,7 @@ use anabranch_engine::{Policies, Profile};
 use anabranch_net::{LinkConfig, LossModel, QueueLimit};
 use anabranch_paths::{Direction, PathSpec};
 use anabranch_sim::{HostSpec, Outcome, Spec, Workload, run};
-use anabranch_units::{Duration, Rate};
+use anabranch_units::{Bytes, Duration, Rate};
 use std::time::Instant;
 
 /// Simulated runs, which are equal apart from what is named: profile `linux`, LIA, min-RTT, a send buffer of 4 and a
@@ -91,7 +91,7 @@ impl Run {
         if self != Run::Tcp {
             paths.insert(0, path("slow", 10, 20, LossModel::None));
         }
-        let mut host = HostSpec::new(Profile::linux(), Policies::default());
+        let mut host = HostSpec::new(Profile { buffer: Bytes::new(6 << 20), ..Profile::tcp() }, Policies::default());
         host.config.multipath = self != Run::Tcp;
         let mut spec = Spec::new(paths, host.clone(), host);
         let duration = Duration::from_secs(seconds);

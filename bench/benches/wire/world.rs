@@ -57,7 +57,7 @@ impl World {
             ip(&["mptcp", "endpoint", "add", "10.99.2.2", "dev", DEVICE, "subflow"]);
         }
         let local = LocalAddress { ip: SERVER.parse().expect("an address"), backup: false };
-        let config = Config { max_half_open: 4096, ..Config::new(Profile::linux(), vec![local]) };
+        let config = Config { max_half_open: 4096, ..Config::new(Profile::tcp(), vec![local]) };
         let mut driver = Driver::new(config, Box::new(device)).expect("the system has entropy");
         driver.endpoint().listen(port);
         let reactor = Reactor::new(driver, Server::on(port)).expect("the system has descriptors");

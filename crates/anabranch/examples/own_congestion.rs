@@ -26,7 +26,7 @@ impl WindowBased for Gentle {
 fn download(policies: Policies) -> Result<f64, anabranch::sim::SpecError> {
     let mut link = LinkConfig::new(Rate::from_mbps(10), Duration::from_millis(20));
     link.loss = anabranch::net::LossModel::Bernoulli { p: 0.005 };
-    let host = HostSpec::new(Profile::linux(), policies);
+    let host = HostSpec::new(Profile::tcp(), policies);
     let mut spec = Spec::new(vec![PathSpec::new("lossy", link.clone(), link)], host.clone(), host);
     spec.workloads = vec![Workload::download(Bytes::new(3_000_000))];
     Ok(run(&spec)?.end.as_secs_f64())

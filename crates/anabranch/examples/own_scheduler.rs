@@ -32,7 +32,7 @@ impl Scheduler for Patient {
 fn bursts(policies: Policies) -> Result<f64, anabranch::sim::SpecError> {
     let link = |mbps, ms| LinkConfig::new(Rate::from_mbps(mbps), Duration::from_millis(ms));
     let path = |name, mbps, ms| PathSpec::new(name, link(mbps, ms), link(mbps, ms));
-    let host = HostSpec::new(Profile::linux(), policies);
+    let host = HostSpec::new(Profile::tcp(), policies);
     let mut spec = Spec::new(vec![path("fast", 20, 10), path("slow", 2, 100)], host.clone(), host);
     spec.workloads = vec![Workload::Bursts {
         direction: Direction::Down,

@@ -16,7 +16,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     for name in ["round-robin", "min-rtt", "blest", "redundant"] {
         let entry = catalogue.schedulers.find(name)?.clone();
         let policies = Policies { scheduler: Arc::new(move || entry.build_default()), ..Policies::default() };
-        let host = HostSpec::new(Profile::linux(), policies);
+        let host = HostSpec::new(Profile::tcp(), policies);
         let mut spec = Spec::new(vec![path("wlan", 20, 10), path("lte", 3, 60)], host.clone(), host);
         spec.workloads = vec![Workload::Bursts {
             direction: Direction::Down,

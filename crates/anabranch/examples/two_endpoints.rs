@@ -23,7 +23,7 @@ fn address(host: u8, path: u8) -> IpAddr {
 pub fn main() -> Result<(), Box<dyn Error>> {
     let endpoint = |host: u8| {
         let addresses = [0, 1].map(|path| LocalAddress { ip: address(host, path), backup: false });
-        Endpoint::new(Config::new(Profile::linux(), addresses.to_vec()), Seed(u64::from(host)))
+        Endpoint::new(Config::new(Profile::tcp(), addresses.to_vec()), Seed(u64::from(host)))
     };
     let mut ends = [endpoint(0)?, endpoint(1)?];
     let mut now = Instant::ZERO;

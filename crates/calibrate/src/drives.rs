@@ -127,8 +127,7 @@ fn case(
     let clock = held[0].stretches.first().and_then(|stretch| stretch.clock).map(clock_text);
     let moment = clock.unwrap_or_else(|| format!("{}s", at.as_secs_f64()));
     let name = format!("{} {moment}", names.join("+"));
-    let send_buffer = SEND_BUFFER_MIB * of.len();
-    let mut text = format!("{HOST}send-buffer = \"{send_buffer}MiB\"\n");
+    let mut text = String::new();
     for (name, content) in names.iter().zip(of.iter().map(|n| &held[*n])) {
         let delay = if content.delay.is_some() { String::new() } else { format!("delay = \"{DELAY}\"\n") };
         text +=
@@ -150,12 +149,6 @@ fn refused(problem: &str, help: &str) -> ScenarioError {
     ScenarioError::plain(problem.to_owned(), Some(help.to_owned()))
 }
 
-/// Receive buffer of Linux 6.18 on a machine with enough memory: `tcp_rmem` 4096 131072 33554432, of which half of the
-/// first value is window.
-const HOST: &str = "[host]\nreceive-buffer = { initial = \"64KiB\", max = \"32MiB\" }\n";
-/// Send buffer of each subflow, the last value of `tcp_wmem`. Linux adds up those of all subflows for the connection
-/// (`__mptcp_sync_sndbuf`).
-const SEND_BUFFER_MIB: usize = 4;
 /// One-way delay of a path whose recording has none.
 const DELAY: &str = "25ms";
 /// Time after the end of a window at which a run is given up.

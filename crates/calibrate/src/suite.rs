@@ -64,20 +64,6 @@ const NETWORKS: &[Network] = &[
     },
 ];
 
-/// Both hosts as a stock Linux 6.x has them, as far as the scenario does not say otherwise: its CUBIC on each subflow,
-/// with HyStart and PRR, its scheduler, reinjection by its connection-level timeout only, buffers that tune themselves
-/// up to `tcp_rmem` and `tcp_wmem`. Half of the first `tcp_rmem` is window (`tcp_win_from_space`).
-const LINUX: &[(&str, &str)] = &[
-    ("profile", "\"linux\""),
-    ("congestion", "\"cubic-kernel\""),
-    ("hystart", "\"eighth\""),
-    ("prr", "true"),
-    ("scheduler", "\"linux-burst\""),
-    ("reinjection", "\"upstream\""),
-    ("send-buffer", "\"4MiB\""),
-    ("receive-buffer", "{ initial = \"64KiB\", max = \"6MiB\" }"),
-];
-
 /// The cases, or those of one size per network that take seconds together.
 pub fn suite(catalogue: &Arc<Catalogue>, quick: bool) -> Result<Vec<Case>, ScenarioError> {
     let mut cases = Vec::new();
@@ -172,7 +158,7 @@ pub fn controlled(catalogue: &Arc<Catalogue>, controls: &[&str]) -> Result<Vec<C
         .collect()
 }
 
-/// A network with its hosts as Linux has them, and these settings.
+/// A network whose hosts are Linux 6.18 as far as it does not say otherwise, with these settings.
 pub(crate) fn scenario(
     catalogue: &Arc<Catalogue>,
     name: &str,
@@ -186,7 +172,8 @@ pub(crate) fn scenario(
     scenario_with(catalogue, name, text, settings, &read)
 }
 
-/// Reads a network with its hosts as Linux has them; `read` gives the texts of its recordings.
+/// Reads a network whose hosts are Linux 6.18 as far as it does not say otherwise; `read` gives the texts of its
+/// recordings.
 pub(crate) fn scenario_with(
     catalogue: &Arc<Catalogue>,
     name: &str,
@@ -194,9 +181,9 @@ pub(crate) fn scenario_with(
     settings: &[&str],
     read: &ReadTrace<'_>,
 ) -> Result<Scenario, ScenarioError> {
-    let is_set = |key: &str| text.lines().any(|line| line.starts_with(&format!("{key} =")));
-    let hosts = LINUX.iter().filter(|(key, _)| !is_set(key)).map(|(key, value)| format!("host.{key}={value}"));
-    let sets: Vec<String> = hosts.chain(settings.iter().map(|&setting| setting.to_owned())).collect();
+    let has_profile = text.lines().any(|line| line.starts_with("profile ="));
+    let profile = (!has_profile).then_some("host.profile=\"linux\"");
+    let sets: Vec<String> = profile.iter().chain(settings).map(|&setting| setting.to_owned()).collect();
     let origin = Origin { scenario: name.to_owned(), sets };
     Scenario::read(catalogue, name, &format!("{name}.toml"), text, origin, read)
 }

@@ -175,7 +175,7 @@ mod tests {
 
     fn acknowledge(recovery: &mut Recovery, ack: u64) {
         let input = AckIn { ack, sack: &[], dsack: None, is_duplicate: false, rtt_from_timestamp: None };
-        recovery.on_ack(Instant::ZERO, &input, &RttEstimator::new(Profile::linux().rto));
+        recovery.on_ack(Instant::ZERO, &input, &RttEstimator::new(Profile::tcp().rto));
     }
 
     fn map(start: u64, length: u16, checksum: Option<u16>) -> Declared {

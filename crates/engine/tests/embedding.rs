@@ -18,7 +18,7 @@ fn peer() -> SocketAddr {
 
 fn config(addresses: &[IpAddr]) -> Config {
     let addresses = addresses.iter().map(|ip| LocalAddress { ip: *ip, backup: false }).collect();
-    Config::new(Profile::linux(), addresses)
+    Config::new(Profile::tcp(), addresses)
 }
 
 fn host() -> Endpoint {
@@ -116,7 +116,7 @@ fn transfer(length: usize, asks_for_space: bool, change: impl Fn(&mut Config)) -
 /// TCP Small Queues are on in this profile, and the driver does not report departures.
 #[test]
 fn a_driver_that_only_does_its_duties_never_stalls() {
-    assert!(Profile::linux().tsq.is_some());
+    assert!(Profile::tcp().tsq.is_some());
     assert_eq!(transfer(1 << 20, false, |_| {}), 1 << 20);
 }
 

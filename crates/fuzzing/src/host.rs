@@ -45,7 +45,7 @@ const MOST_AT_ONCE: usize = 50;
 
 /// A host's settings: small buffers, and a TCP as the script says.
 pub(crate) fn config(script: &mut Script<'_>, addresses: &[IpAddr]) -> Config {
-    let mut profile = script.of(&[Profile::linux(), Profile::linux(), Profile::rfc(), Profile::newreno()]);
+    let mut profile = script.of(&[Profile::tcp(), Profile::tcp(), Profile::rfc(), Profile::newreno()]);
     profile.timestamps = !script.one_in(3);
     profile.sack = !script.one_in(4);
     profile.window_scaling = !script.one_in(4);

@@ -241,7 +241,7 @@ impl Stranger {
 
     /// Checks that an honest client is still served.
     fn honest(&mut self) {
-        let profile = Profile::linux();
+        let profile = Profile::tcp();
         let address = LocalAddress { ip: client(9), backup: false };
         let mut client = Endpoint::new(Config::new(profile, vec![address]), Seed(2)).expect("usual settings");
         let id = client.open(self.now, address.ip, SocketAddr::new(server(0), PORT)).expect("a first connection");

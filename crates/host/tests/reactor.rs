@@ -31,7 +31,7 @@ struct Peer {
 }
 
 fn config(address: IpAddr) -> Config {
-    Config::new(Profile::linux(), vec![LocalAddress { ip: address, backup: false }])
+    Config::new(Profile::tcp(), vec![LocalAddress { ip: address, backup: false }])
 }
 
 fn packet(segment: &Segment) -> Vec<u8> {

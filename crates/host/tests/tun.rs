@@ -155,7 +155,7 @@ impl World {
             namespace.command("ip", arguments).unwrap();
         }
         let addresses = ["10.99.1.1", "fd99::1:1"].map(|ip| LocalAddress { ip: ip.parse().unwrap(), backup: false });
-        let config = Config::new(Profile::linux(), addresses.to_vec());
+        let config = Config::new(Profile::tcp(), addresses.to_vec());
         let longest = Arc::<Longest>::default();
         let device = Measured { device, longest: Arc::clone(&longest) };
         let mut driver = Driver::new(config, Box::new(device)).unwrap();

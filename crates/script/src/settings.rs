@@ -42,7 +42,7 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         // Scripts want to see one cause and one effect: no delayed ACKs, probes and timestamps unless asked for.
-        let profile = Profile { tsq: None, delayed_ack: None, tlp: false, timestamps: false, ..Profile::linux() };
+        let profile = Profile { tsq: None, delayed_ack: None, tlp: false, timestamps: false, ..Profile::tcp() };
         let address = LocalAddress { ip: IpAddr::from([10, 1, 0, 1]), backup: false };
         let mut config = Config::new(profile, vec![address]);
         config.announce = false;

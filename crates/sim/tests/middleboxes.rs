@@ -393,6 +393,10 @@ fn what_was_acknowledged_and_lost_is_sent_again_elsewhere() {
         // And if that goes on, the subflow is given up again and again, less and less often: at the fourth time that it
         // has acknowledged what never came. From one to the next the sender gets no further than a send buffer.
         let mut long = place(&[proxy], direction);
+        for host in [&mut long.client, &mut long.server] {
+            host.config.send_buffer = Bytes::new(6 << 20);
+            host.config.receive_buffer = Bytes::new(6 << 20);
+        }
         let size = 4 * long.server.config.send_buffer.get();
         long.workloads = vec![files(direction, &[size], false)];
         let alone = complete(&long.single_path(1 - path)).transfers[0].duration().unwrap();

@@ -151,7 +151,7 @@ fn a_black_hole_shows_what_timeouts_repeat_and_reinject() {
 #[test]
 fn losses_show_what_finds_them() {
     for (profile, detector) in [
-        (anabranch_engine::Profile::linux(), Detector::Rack),
+        (anabranch_engine::Profile::tcp(), Detector::Rack),
         (anabranch_engine::Profile::named("newreno").unwrap(), Detector::DuplicateAcks),
     ] {
         let mut spec = spec(vec![lossy_path("a", 20, 10, 0.01)], vec![download(2_000_000)]);

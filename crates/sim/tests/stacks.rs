@@ -63,6 +63,8 @@ fn down<'a>(outcome: &'a Outcome, path: &str) -> &'a LinkStats {
 fn the_older_receive_tuning_opens_the_window_less() {
     let mut spec = spec(vec![path("a", 100, 5), path("b", 10, 100)], vec![objects(&[100_000, 4_000_000], 300)]);
     spec.client.config.initial_receive_buffer = Some(Bytes::new(65_536));
+    spec.client.config.receive_buffer = Bytes::new(6 << 20);
+    spec.server.config.send_buffer = Bytes::new(6 << 20);
     let [newer, older] = [ReceiveTuning::Proportional, ReceiveTuning::Stepwise].map(|rule| {
         let outcome = complete(&with(&spec, |profile| profile.receive_tuning = rule));
         let blocked = outcome.connections[0].sender.as_ref().unwrap().blocked.receive_window;

@@ -225,7 +225,7 @@ impl Alternatives {
             ["insured", "tail"].into_iter().filter(|name| known.contains(name)).map(str::to_owned).collect();
         let seams: [(Kind, &str, &[String], &str); 6] = [
             (Kind::Scheduler, "scheduler", &others.schedulers, usual.scheduler),
-            (Kind::Congestion, "congestion", &others.congestion, Policies::CONGESTION),
+            (Kind::Congestion, "congestion", &others.congestion, usual.congestion),
             (Kind::Reinjection, "reinjection", &reinjections, usual.reinjection),
             (Kind::Window, "window", &[], Policies::RECEIVE_WINDOW),
             (Kind::AckPath, "ack-path", &[], Policies::ACK_PATH),

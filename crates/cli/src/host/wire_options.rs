@@ -49,7 +49,7 @@ impl WireOptions {
         let or = |given: &Option<String>, default: &str| given.clone().unwrap_or_else(|| default.to_owned());
         let scheduler = or(&given.scheduler, profile.scheduler);
         let (scheduler, scheduler_is) = named(&catalogue.schedulers, "--scheduler", &scheduler)?;
-        let congestion = or(&given.congestion, Policies::CONGESTION);
+        let congestion = or(&given.congestion, profile.congestion);
         let (congestion, congestion_is) = named(&catalogue.congestion, "--congestion", &congestion)?;
         let window = or(&given.window, Policies::RECEIVE_WINDOW);
         let (receive_window, window_is) = named(&catalogue.windows, "--window", &window)?;
@@ -243,8 +243,8 @@ mod tests {
     #[test]
     fn the_send_buffer_follows_the_receive_buffer() {
         for (words, send, receive) in [
-            (&[][..], 6, 6),
-            (&["--receive-buffer", "1MiB"], 6, 1),
+            (&[][..], 32, 32),
+            (&["--receive-buffer", "1MiB"], 32, 1),
             (&["--receive-buffer", "64MiB"], 64, 64),
             (&["--receive-buffer", "64MiB", "--send-buffer", "2MiB"], 2, 64),
         ] {

@@ -281,7 +281,7 @@ mod tests {
 
     /// A sender with 5000 bytes, of which the peer admits 1500, two subflows with room for 1000, and this scheduler.
     fn sender(decision: Decision) -> Sender {
-        let mut sender = Sender::new(Instant::ZERO, Key::new(1), &Config::new(Profile::linux(), Vec::new()));
+        let mut sender = Sender::new(Instant::ZERO, Key::new(1), &Config::new(Profile::tcp(), Vec::new()));
         let ms = Duration::from_millis;
         let mss = Bytes::new(1000);
         sender.views = [(FAST, 10), (SLOW, 40)].map(|(id, srtt)| SubflowView::steady(id, mss, ms(srtt), mss)).into();

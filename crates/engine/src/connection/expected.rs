@@ -162,7 +162,7 @@ mod tests {
         fn new(seed: u64) -> Self {
             let mut draw = Seed(seed).stream("expected");
             let address = |host: u8, path: u8| LocalAddress { ip: IpAddr::from([10, host, path, 1]), backup: false };
-            let mut profile = Profile::linux();
+            let mut profile = Profile::tcp();
             // Small, since all that is held is compared byte by byte.
             profile.mss = 120;
             profile.timestamps = draw.chance(0.7);

@@ -400,7 +400,7 @@ mod tests {
         [20, 10, 30].into_iter().zip(0..).for_each(|(ms, number)| {
             subflows.push(Subflow::sample(number, Duration::from_millis(ms)));
         });
-        let mut sender = Sender::new(NOW, Key::new(1), &Config::new(Profile::linux(), Vec::new()));
+        let mut sender = Sender::new(NOW, Key::new(1), &Config::new(Profile::tcp(), Vec::new()));
         subflows.iter().for_each(|subflow| sender.congestion.add(subflow.id, Bytes::new(1000)));
         sender.outgoing.append(&Data::from(vec![7; 2000]), 2000);
         let second = subflows.slot(SubflowId(1)).expect("it is there");

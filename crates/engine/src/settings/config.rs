@@ -43,25 +43,25 @@ settings! {
         /// false, as in the paper, an ACK path that dies silences the other subflows until the policy leaves it.
         #[setting("ack-caution", Flag)]
         pub ack_caution: bool = true,
-        /// Bytes written and not yet acknowledged, per connection; 6MiB unless given, and at least the other host's
-        /// receive buffer (RFC 8684 §3.3.5).
+        /// Bytes written and not yet acknowledged, per connection; 32MiB unless given (6MiB under profiles older than
+        /// linux), and at least the other host's receive buffer (RFC 8684 §3.3.5).
         #[setting(
             "send-buffer",
             Size,
             in_kernel(Kernel::Other("`net.ipv4.tcp_wmem`: twice the size, as the kernel counts its records in"))
         )]
         /// A sender fills the peer's window only with a buffer of that size.
-        pub send_buffer: Bytes = Config::BUFFER,
+        pub send_buffer: Bytes = profile.buffer,
         /// Bytes received and not yet read, per connection.
         #[setting("receive-buffer", Size, not_in_scenarios)]
         /// The largest window advertised, as far as the profile does not take a share of it
         /// ([`Profile::adv_win_scale`]).
-        pub receive_buffer: Bytes = Config::BUFFER,
+        pub receive_buffer: Bytes = profile.buffer,
         /// Size of a receive buffer that tunes itself, at first; it grows up to receive-buffer. False for one of fixed
         /// size.
         #[setting("initial-receive-buffer", SizeOrOff, not_in_scenarios)]
         /// Linux: `tcp_moderate_rcvbuf`.
-        pub initial_receive_buffer: Option<Bytes> = None,
+        pub initial_receive_buffer: Option<Bytes> = profile.initial_buffer,
         /// Uses MPTCP; false for plain TCP.
         #[setting("multipath", Flag, in_kernel(Kernel::Switch("net.mptcp.enabled", 1)))]
         pub multipath: bool = true,
@@ -246,10 +246,6 @@ pub enum Switch {
 }
 
 impl Config {
-    /// Send and receive buffer unless told otherwise: Linux's `tcp_rmem`. Its `tcp_wmem` is 4 MiB, but RFC 8684 §3.3.5
-    /// wants a send buffer at least as large as the receive buffer.
-    pub const BUFFER: Bytes = Bytes::new(6 << 20);
-
     /// Payload of a full segment \[bytes\]: Linux's `TCP_MIN_MSS`, and what a packet of 65,535 bytes holds beside its
     /// headers.
     pub(crate) const MSS: RangeInclusive<u16> = 64..=65_495;
@@ -314,8 +310,6 @@ impl Config {
 }
 
 impl Policies {
-    /// The congestion control unless another is named.
-    pub const CONGESTION: &str = "lia";
     /// The receive-window policy unless another is named.
     pub const RECEIVE_WINDOW: &str = "shared";
     /// The ACK-path policy unless another is named.
@@ -325,7 +319,7 @@ impl Policies {
     pub fn of(profile: &Profile) -> Self {
         Policies {
             scheduler: factory(SCHEDULERS, profile.scheduler),
-            congestion: factory(CONGESTION, Policies::CONGESTION),
+            congestion: factory(CONGESTION, profile.congestion),
             receive_window: factory(WINDOWS, Policies::RECEIVE_WINDOW),
             ack_path: factory(ACK_PATHS, Policies::ACK_PATH),
             reinjection: factory(REINJECTIONS, profile.reinjection),
@@ -349,7 +343,7 @@ impl Policies {
 impl Default for Policies {
     /// The out-of-tree Linux kernel's choice: min-RTT, LIA, opportunistic reinjection, the first path as listed.
     fn default() -> Self {
-        Policies::of(&Profile::linux())
+        Policies::of(&Profile::tcp())
     }
 }
 

@@ -14,7 +14,7 @@ settings! {
     pub struct Profile as |config| config.profile => {
         /// The profile these values started from.
         #[setting(none)]
-        pub name: &'static str = "linux",
+        pub name: &'static str = "tcp",
         /// The MSS option in bytes: 1460 in packets of 1500.
         #[setting(
             "mss",
@@ -145,16 +145,29 @@ settings! {
         /// The scheduler unless another is named.
         #[setting(none)]
         pub scheduler: &'static str = "min-rtt",
+        /// The congestion control unless another is named.
+        #[setting(none)]
+        pub congestion: &'static str = "lia",
         /// The reinjection policy unless another is named.
         #[setting(none)]
         pub reinjection: &'static str = "opportunistic",
         /// The first-path policy unless another is named.
         #[setting(none)]
         pub first_path: &'static str = "as-listed",
+        /// Size of the send and the receive buffer unless others are given.
+        #[setting(none)]
+        /// Linux 6.18: `tcp_rmem` on a machine with enough memory. Its `tcp_wmem` is 4 MiB for each subflow, which the
+        /// scheduler `linux-burst` keeps, but RFC 8684 §3.3.5 wants a send buffer at least as large as the receive
+        /// buffer.
+        pub buffer: Bytes = Bytes::new(32 << 20),
+        /// Size of the receive buffer at first unless another is given; `None` for a buffer of fixed size.
+        #[setting(none)]
+        pub initial_buffer: Option<Bytes> = None,
     }
 
-    /// Linux 6.x: IW 10, SACK, RACK/TLP, HyStart, PRR, delayed ACK with quick-ACK, RTO at least SRTT + 200 ms.
-    pub fn linux() -> Self;
+    /// The TCP of Linux 6.18 with the policies of the out-of-tree kernel, from which all profiles begin: IW 10, SACK,
+    /// RACK/TLP, HyStart, PRR, delayed ACK with quick-ACK, RTO at least SRTT + 200 ms.
+    pub fn tcp() -> Self;
 }
 
 /// Rule by which a receive buffer that tunes itself grows (`connection/autotune.rs`).
@@ -192,6 +205,9 @@ impl Profile {
     /// The profile unless another is named.
     pub const DEFAULT: &'static str = "anabranch";
 
+    /// `tcp_rmem` of kernels before 6.16, and the buffers of stacks that are older.
+    const FORMER_BUFFER: Bytes = Bytes::new(6 << 20);
+
     /// Names that profiles once had, with those that they have now.
     pub const RENAMED: &'static [(&'static str, &'static str)] = &[("ns3", "newreno")];
 
@@ -214,6 +230,20 @@ impl Profile {
         }
     }
 
+    /// Linux 6.18 (30 November 2025) as it comes: its TCP with CUBIC, the scheduler and the retransmission of its own
+    /// MPTCP, and a receive buffer that tunes itself as `tcp_rmem` of 4096, 131072 and 33554432 says.
+    pub fn linux() -> Self {
+        Profile {
+            name: "linux",
+            scheduler: "linux-burst",
+            congestion: "cubic-kernel",
+            reinjection: "upstream",
+            // Half of the second value is window at first (`tcp_win_from_space`).
+            initial_buffer: Some(Bytes::new(64 << 10)),
+            ..Profile::tcp()
+        }
+    }
+
     /// Our own: the TCP of `linux`, connections that begin where they are answered first, segments sent where they
     /// arrive first, and data repeated where a copy pays.
     pub fn anabranch() -> Self {
@@ -222,7 +252,7 @@ impl Profile {
             scheduler: "anabranch",
             reinjection: "insured",
             first_path: "raced",
-            ..Profile::linux()
+            ..Profile::tcp()
         }
     }
 
@@ -237,7 +267,8 @@ impl Profile {
             tsq_segments: 3,
             receive_tuning: ReceiveTuning::Stepwise,
             adv_win_scale: Some(1),
-            ..Profile::linux()
+            buffer: Profile::FORMER_BUFFER,
+            ..Profile::tcp()
         }
     }
 
@@ -266,7 +297,8 @@ impl Profile {
             hystart: None,
             prr: false,
             loss_response: LossResponse::Standard,
-            ..Profile::linux()
+            buffer: Profile::FORMER_BUFFER,
+            ..Profile::tcp()
         }
     }
 
@@ -303,7 +335,7 @@ impl Profile {
             hystart: None,
             prr: false,
             loss_response: LossResponse::Standard,
-            ..Profile::linux()
+            ..Profile::tcp()
         }
     }
 }
@@ -315,7 +347,7 @@ mod tests {
     /// `tcp_win_from_space` of Linux 4.1, for `tcp_rmem[2]` of 6 MiB.
     #[test]
     fn the_scale_says_how_much_of_the_buffer_is_window() {
-        let window = |adv_win_scale| Profile { adv_win_scale, ..Profile::linux() }.window_of(Bytes::new(6 << 20)).get();
+        let window = |adv_win_scale| Profile { adv_win_scale, ..Profile::tcp() }.window_of(Bytes::new(6 << 20)).get();
         for (scale, window_is) in [
             (None, 6_291_456),
             (Some(1), 3_145_728), // 6 MiB - 3 MiB

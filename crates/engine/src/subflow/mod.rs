@@ -146,7 +146,7 @@ impl Subflow {
 
     /// Stands where `gone` was until the event that is handled ends.
     pub(crate) fn void(gone: &Subflow) -> Self {
-        let (profile, buffer) = (Profile::linux(), Bytes::ZERO);
+        let (profile, buffer) = (Profile::tcp(), Bytes::ZERO);
         Subflow::new(gone.id, NO_MARK, gone.flow, Origin::Initial, State::SynSent, &profile, buffer)
     }
 
@@ -324,7 +324,7 @@ impl Subflow {
     /// An established subflow with this number as identifier and mark, an RTT sample and room in the peer's window.
     pub(crate) fn sample(number: u8, srtt: Duration) -> Self {
         let flow = FlowKey::new(([10, 0, number, 1], 4000 + u16::from(number)).into(), ([10, 1, 0, 1], 80).into());
-        let (id, profile) = (SubflowId(u16::from(number)), Profile::linux());
+        let (id, profile) = (SubflowId(u16::from(number)), Profile::tcp());
         let buffer = Bytes::new(1 << 20);
         let mut subflow = Subflow::new(id, number, flow, Origin::Initial, State::Established, &profile, buffer);
         subflow.tx.rtt.sample(Instant::ZERO, srtt);

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     fn rx() -> Rx {
-        Rx::new(&Profile::linux(), Bytes::new(1 << 20))
+        Rx::new(&Profile::tcp(), Bytes::new(1 << 20))
     }
 
     #[test]

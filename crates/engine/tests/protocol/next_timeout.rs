@@ -12,7 +12,7 @@ const PORT: u16 = 80;
 /// A client and a server without anything between them.
 fn hosts(change: impl Fn(&mut Config)) -> [Endpoint; 2] {
     let host = |number: usize| {
-        let mut config = Config::new(Profile::linux(), vec![LocalAddress { ip: HOSTS[number], backup: false }]);
+        let mut config = Config::new(Profile::tcp(), vec![LocalAddress { ip: HOSTS[number], backup: false }]);
         config.reports_departures = true;
         change(&mut config);
         Endpoint::new(config, Seed(number as u64)).unwrap()

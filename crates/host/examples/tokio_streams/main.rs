@@ -32,7 +32,7 @@ const MPTCP: Protocol = Protocol::MPTCP;
 pub fn main() -> Result<(), Box<dyn Error>> {
     let (namespace, tun) = place()?;
     let addresses = ENGINE.map(|ip| LocalAddress { ip: ip.into(), backup: false });
-    let driver = Driver::new(Config::new(Profile::linux(), addresses.to_vec()), Box::new(tun))?;
+    let driver = Driver::new(Config::new(Profile::tcp(), addresses.to_vec()), Box::new(tun))?;
     let engine = Engine::new(driver);
     engine.listen(PORT);
 

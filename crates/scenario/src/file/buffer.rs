@@ -28,18 +28,18 @@ struct TunedBuffer {
     /// Initial size; 64KiB unless given.
     #[serde(default = "initial")]
     initial: Unit<Bytes>,
-    /// Maximum size; 6MiB unless given.
+    /// Maximum size; 32MiB unless given, as Linux 6.18 has it.
     #[serde(default = "most")]
     max: Unit<Bytes>,
 }
 
-/// Payload that fits into Linux's 87380 bytes of memory (`tcp_rmem`).
+/// Payload that fits into the 131072 bytes of memory of the second `tcp_rmem`.
 fn initial() -> Unit<Bytes> {
     Unit(Bytes::new(64 << 10))
 }
 
 fn most() -> Unit<Bytes> {
-    Unit(Bytes::new(6 << 20))
+    Unit(Bytes::new(32 << 20))
 }
 
 impl<'de> Deserialize<'de> for ReceiveBuffer {
@@ -68,7 +68,7 @@ impl<'de> Visitor<'de> for BufferVisitor {
     type Value = ReceiveBuffer;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a size such as \"256KiB\", or a table { initial = \"64KiB\", max = \"6MiB\" }")
+        f.write_str("a size such as \"256KiB\", or a table { initial = \"64KiB\", max = \"32MiB\" }")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<ReceiveBuffer, E> {

@@ -29,8 +29,7 @@ pub(super) fn host(
     };
     let c = catalogue;
     let (scheduler, scheduler_chosen) = policy(&c.schedulers, profile.scheduler, tables, |t| t.scheduler.as_ref())?;
-    let (congestion, congestion_chosen) =
-        policy(&c.congestion, Policies::CONGESTION, tables, |t| t.congestion.as_ref())?;
+    let (congestion, congestion_chosen) = policy(&c.congestion, profile.congestion, tables, |t| t.congestion.as_ref())?;
     let (receive_window, window_chosen) = policy(&c.windows, Policies::RECEIVE_WINDOW, tables, |t| t.window.as_ref())?;
     let (mut ack_path, mut ack_path_chosen) = build(&c.ack_paths, &Policy::named(Policies::ACK_PATH), &(0..0))?;
     for at in tables.iter().filter_map(|table| table.ack_path.as_ref()) {

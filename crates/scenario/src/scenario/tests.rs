@@ -239,7 +239,7 @@ fn a_receive_buffer_is_fixed_or_tunes_itself() {
     let both = "[host]\nreceive-buffer = { initial = \"16KiB\", max = \"2MiB\" }\n";
     assert_eq!(buffers(both).unwrap(), [(Some(kib(16)), mib(2)); 2]);
     let client = format!("{both}[client]\nreceive-buffer = \"1MiB\"\n[server]\nreceive-buffer = {{}}\n");
-    assert_eq!(buffers(&client).unwrap(), [(None, mib(1)), (Some(kib(64)), mib(6))]);
+    assert_eq!(buffers(&client).unwrap(), [(None, mib(1)), (Some(kib(64)), mib(32))]);
     for (wrong, place) in [
         ("{ initial = \"2MiB\", max = \"1MiB\" }", "begins with"),
         ("{ initial = \"0B\" }", "is empty"),
@@ -257,13 +257,13 @@ fn a_receive_buffer_is_fixed_or_tunes_itself() {
 fn a_send_buffer_that_is_not_given_follows_the_receive_buffer() {
     let scenario = |hosts: &str| read(&format!("{PATHS}{hosts}{BULK}")).unwrap();
     for (hosts, client, server, remarks) in [
-        ("", 6, 6, 0),
-        ("[host]\nreceive-buffer = \"1MiB\"\n", 6, 6, 0),
+        ("", 32, 32, 0),
+        ("[host]\nreceive-buffer = \"1MiB\"\n", 32, 32, 0),
         ("[host]\nreceive-buffer = \"60MiB\"\n", 60, 60, 0),
-        ("[client]\nreceive-buffer = { max = \"60MiB\" }\n", 6, 60, 0),
-        ("[client]\nreceive-buffer = \"60MiB\"\n[server]\nsend-buffer = \"40MiB\"\n", 6, 40, 1),
+        ("[client]\nreceive-buffer = { max = \"60MiB\" }\n", 32, 60, 0),
+        ("[client]\nreceive-buffer = \"60MiB\"\n[server]\nsend-buffer = \"40MiB\"\n", 32, 40, 1),
         ("[host]\nsend-buffer = \"4MiB\"\n", 4, 4, 1),
-        ("[client]\nsend-buffer = \"4MiB\"\n", 4, 6, 0),
+        ("[client]\nsend-buffer = \"4MiB\"\n", 4, 32, 0),
     ] {
         let scenario = scenario(hosts);
         let spec = scenario.spec(1);

@@ -7,7 +7,7 @@
 use anabranch_engine::{self as engine, Config, ConnectionId, Endpoint, Event, LocalAddress, Profile};
 use anabranch_host::{Application, Context, Ready};
 use anabranch_service::proxy::{Access, Direction, Limits, Proxy, Settings, Timeouts};
-use anabranch_units::{Instant, Seed, SubflowSeq};
+use anabranch_units::{Bytes as Size, Instant, Seed, SubflowSeq};
 use bytes::{Buf, Bytes};
 use mio::{Events, Poll, Token};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -95,7 +95,8 @@ pub fn socks() -> Settings {
 }
 
 fn endpoint(addresses: [IpAddr; 2], seed: u64) -> Endpoint {
-    let profile = Profile::linux();
+    // Buffers that some megabytes fill.
+    let profile = Profile { buffer: Size::new(6 << 20), ..Profile::tcp() };
     let addresses = addresses.map(|ip| LocalAddress { ip, backup: false });
     Endpoint::new(Config::new(profile, addresses.to_vec()), Seed(seed)).unwrap()
 }
@@ -125,7 +126,7 @@ impl Bench {
     /// The other engine speaks plain TCP from now on. It has no connection yet.
     pub fn speak_plainly(&mut self) {
         let addresses = [LocalAddress { ip: peer_ip(1), backup: false }];
-        let profile = Profile::linux();
+        let profile = Profile::tcp();
         let config = Config { multipath: false, ..Config::new(profile, addresses.to_vec()) };
         self.other = Endpoint::new(config, Seed(2)).unwrap();
     }

@@ -49,7 +49,7 @@ impl<C: Application, S: Application> Pair<C, S> {
                 send_buffer: buffer,
                 receive_buffer: buffer,
                 reports_departures: true,
-                ..Config::new(Profile::linux(), addresses)
+                ..Config::new(Profile::tcp(), addresses)
             }
         };
         let mut clients = config(&[client(1), client(2)]);

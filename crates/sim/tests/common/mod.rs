@@ -25,7 +25,7 @@ pub fn lossy_path(name: &str, mbps: u64, delay_ms: u64, p: f64) -> PathSpec {
 }
 
 pub fn spec(paths: Vec<PathSpec>, workloads: Vec<Workload>) -> Spec {
-    let host = HostSpec::new(Profile::linux(), Policies::default());
+    let host = HostSpec::new(Profile::tcp(), Policies::default());
     let mut spec = Spec::new(paths, host.clone(), host);
     spec.workloads = workloads;
     spec.stop = Duration::from_secs(600);

@@ -16,7 +16,7 @@ fn experiment(paths: Vec<PathSpec>, ack_path: &str, given: &[(&str, Value)], sec
         ack_path: policy(ACK_PATHS, ack_path, given),
         ..Policies::default()
     };
-    let mut host = HostSpec::new(Profile::linux(), policies);
+    let mut host = HostSpec::new(Profile::tcp(), policies);
     host.config.ack_rewrite = true;
     host.config.send_buffer = Bytes::new(16 << 20);
     host.config.receive_buffer = Bytes::new(16 << 20);

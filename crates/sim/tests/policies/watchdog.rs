@@ -36,7 +36,7 @@ where
         Built { policy: Box::new(Counting(make(), counter.clone())), capabilities: Capabilities { repeats: true } }
     };
     let policies = Policies { scheduler: Arc::new(build), ..Policies::default() };
-    let host = HostSpec::new(Profile::linux(), policies);
+    let host = HostSpec::new(Profile::tcp(), policies);
     let mut spec = spec(vec![path("fast", 20, 10), path("slow", 10, 40)], vec![download(SIZE)]);
     (spec.client, spec.server) = (host.clone(), host);
     change(&mut spec);

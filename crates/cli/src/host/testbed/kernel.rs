@@ -192,7 +192,7 @@ mod tests {
     /// A setting with a counterpart is set, one without is refused.
     #[test]
     fn the_kernel_has_what_the_table_says() {
-        let config = anabranch_engine::Config::new(anabranch_engine::Profile::linux(), Vec::new());
+        let config = anabranch_engine::Config::new(anabranch_engine::Profile::tcp(), Vec::new());
         for setting in SETTINGS.iter().filter(|setting| !setting.not_in_scenarios) {
             let value = setting.value(&config);
             let (_, refused) = applied(vec![Given { setting: *setting, value }]);

@@ -45,7 +45,7 @@ pub fn server_ip(number: u8) -> IpAddr {
 }
 
 pub fn config(addresses: impl IntoIterator<Item = IpAddr>) -> Config {
-    Config::new(Profile::linux(), addresses.into_iter().map(|ip| LocalAddress { ip, backup: false }).collect())
+    Config::new(Profile::tcp(), addresses.into_iter().map(|ip| LocalAddress { ip, backup: false }).collect())
 }
 
 impl Pair {
