@@ -20,10 +20,11 @@ const REFERENCE: &str = "docs/scenario-reference.md";
 const POLICIES: [&str; 6] = ["scheduler", "congestion", "window", "ack-path", "reinjection", "first-path"];
 
 /// Tables in the order of the reference: definition of the schema, and heading.
-const TABLES: [(&str, &str); 14] = [
+const TABLES: [(&str, &str); 15] = [
     ("", "The file"),
     ("PathTable", "`[path.NAME]`"),
     ("RecordingTable", "`trace = { … }`"),
+    ("ModelTable", "`model = { name = … }`"),
     ("VaryTable", "`vary`"),
     ("LossTable", "`loss = { model = … }`"),
     ("ReorderTable", "`reorder`"),

@@ -88,7 +88,7 @@ pub enum TraceError {
         /// Line number.
         line: usize,
     },
-    /// A step that ends where it begins, or before.
+    /// A step that ends where it begins, or before; likewise an opportunity that is not later than the one before it.
     #[error("step {step} ends at {until}, and the one before it at {before}")]
     NoStep {
         /// Number of the step, counted from 1.
@@ -126,6 +126,24 @@ impl Trace {
         }
         let total = slots.iter().map(|slot| u128::from(slot.bytes) * WORK_PER_BYTE).sum();
         Ok(Trace { supply: Supply::Slots(slots.into()), period, total, offset: Duration::ZERO })
+    }
+
+    /// Makes a trace of opportunities, each with its time and the bytes that it can deliver. The last is the period.
+    pub fn of_opportunities(opportunities: impl IntoIterator<Item = (Duration, Bytes)>) -> Result<Trace, TraceError> {
+        let mut slots: Vec<Slot> = Vec::new();
+        let mut total = 0;
+        for (step, (at, bytes)) in (1..).zip(opportunities) {
+            let before = slots.last().map_or(Duration::ZERO, |slot| slot.at);
+            if at <= before {
+                return Err(TraceError::NoStep { step, until: at, before });
+            }
+            total += u128::from(bytes.get()) * WORK_PER_BYTE;
+            slots.push(Slot { at, bytes: bytes.get() });
+        }
+        match slots.last().map(|slot| slot.at).filter(|_| total > 0) {
+            None => Err(TraceError::OffersNothing),
+            Some(period) => Ok(Trace { supply: Supply::Slots(slots.into()), period, total, offset: Duration::ZERO }),
+        }
     }
 
     /// Makes a trace of rates.
@@ -194,17 +212,28 @@ impl Trace {
     }
 }
 
-/// Opportunities in mahimahi's format, from the beginning of the recording. Rates have no such text, and give an empty
-/// one.
+/// Opportunities in mahimahi's format, from the beginning of the recording: as many whole packets of 1500 bytes until
+/// each millisecond as were offered. Rates have no such text, and give an empty one.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Supply::Slots(slots) = &self.supply else { return Ok(()) };
+        // Opportunities of that format lie at whole milliseconds and are whole packets, so nothing is left over of
+        // them.
+        let whole = |slot: &Slot| slot.at.as_nanos().div_ceil(1_000_000);
+        let (mut left, mut last) = (0, None);
         for slot in slots.iter() {
-            for _ in 0..slot.bytes / FULL_PACKET {
-                writeln!(f, "{}", slot.at.as_millis())?;
+            left += slot.bytes;
+            while left >= FULL_PACKET {
+                left -= FULL_PACKET;
+                last = Some(whole(slot));
+                writeln!(f, "{}", whole(slot))?;
             }
         }
-        Ok(())
+        // The last line is the period.
+        match slots.last().map(whole).filter(|period| last != Some(*period)) {
+            Some(period) => writeln!(f, "{period}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -441,6 +470,25 @@ mod tests {
         ] {
             assert_eq!(Trace::of_rates(steps).unwrap_err().to_string(), message);
         }
+    }
+
+    #[test]
+    fn opportunities_may_be_of_any_size_and_at_any_time() {
+        let us_bytes = |&(at, bytes): &(u64, u64)| (Duration::from_micros(at), Bytes::new(bytes));
+        let slots = |all: &[(u64, u64)]| Trace::of_opportunities(all.iter().map(us_bytes));
+        let trace = slots(&[(500, 2000), (1700, 800), (2300, 3000), (4000, 0)]).unwrap();
+        assert_eq!((trace.period(), trace.mean_rate()), (Duration::from_millis(4), Rate::from_bps(11_600_000)));
+        let mut cursor = Cursor::new(Arc::new(trace.clone()), Instant::ZERO);
+        let departures: Vec<Instant> = (0..5).map(|_| cursor.serve(us(0), 1500).departs).collect();
+        // 500 bytes left at 0.5 ms and 800 at 1.7 ms are not enough; the last waits for the next period.
+        assert_eq!(departures, [us(500), us(2300), us(2300), us(4500), us(4500)]);
+        // 2000, 2800 and 5800 bytes until 1, 2 and 3 ms are 1, 1 and 3 packets; the last line is the period.
+        assert_eq!(trace.to_string(), "1\n3\n3\n4\n");
+        let text = "0\n1\n1\n4\n";
+        assert_eq!(Trace::parse(text).unwrap().to_string(), text);
+        let refused = |all: &[(u64, u64)]| slots(all).unwrap_err().to_string();
+        assert_eq!(refused(&[(5, 0)]), "the trace offers nothing: every rate is zero");
+        assert_eq!(refused(&[(5, 1), (5, 1)]), "step 2 ends at 5us, and the one before it at 5us");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 mod error;
 pub mod file;
+pub mod model;
 mod named;
 mod page;
 mod recorded;

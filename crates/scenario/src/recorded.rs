@@ -1,13 +1,15 @@
-//! Recordings in the runs of a scenario: which part of them a run meets.
+//! Recordings and models in the runs of a scenario: which part of them a run meets.
 
 use crate::file::RecordingTable;
+use crate::model::Model;
 use anabranch_net::{Change, LinkConfig, LossModel, Service, Trace};
 use anabranch_paths::{Affected, NetworkSpec, TimedChange};
 use anabranch_recording::{Recording, align, window};
-use anabranch_units::{Duration, Seed};
+use anabranch_units::{Duration, Rate, Seed};
+use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Recordings of a scenario and their places in the network.
+/// Recordings and models of a scenario, and their places in the network.
 #[derive(Clone, Default)]
 pub(crate) struct Recordings {
     sources: Vec<Source>,
@@ -16,13 +18,29 @@ pub(crate) struct Recordings {
     needed: Duration,
 }
 
-/// A recording that was read.
+/// A recording that was read, or a model.
 #[derive(Clone)]
 struct Source {
-    table: RecordingTable,
+    origin: Origin,
+    /// Of a model what is typical, for runs draw their own.
     recording: Arc<Recording>,
     trace: Option<Arc<Trace>>,
     begins: Begins,
+}
+
+#[derive(Clone)]
+enum Origin {
+    File(RecordingTable),
+    /// Model of the path of this name.
+    Model(Model, String),
+}
+
+/// What a run meets of a source.
+struct Part<'a> {
+    recording: Cow<'a, Recording>,
+    offset: Duration,
+    /// `None` if nothing passes.
+    trace: Option<Arc<Trace>>,
 }
 
 /// Place in a recording at which runs begin.
@@ -58,7 +76,8 @@ enum What {
 impl Recordings {
     /// Adds a recording, unless it is there, and returns its number.
     pub(crate) fn add(&mut self, table: &RecordingTable, recording: Arc<Recording>) -> usize {
-        let known = self.sources.iter().position(|it| it.table == *table && it.recording == recording);
+        let is_same = |it: &Source| matches!(&it.origin, Origin::File(known) if known == table);
+        let known = self.sources.iter().position(|it| is_same(it) && it.recording == recording);
         known.unwrap_or_else(|| {
             let begins = match table.offset {
                 Some(offset) => Begins::At(offset.0),
@@ -66,9 +85,23 @@ impl Recordings {
                 None => Begins::Together("plain"),
             };
             let trace = recording.trace().map(Arc::new);
-            self.sources.push(Source { table: table.clone(), recording, trace, begins });
+            self.sources.push(Source { origin: Origin::File(table.clone()), recording, trace, begins });
             self.sources.len() - 1
         })
+    }
+
+    /// Adds the model of a path, and returns its number with what is typical of it.
+    pub(crate) fn add_model(&mut self, model: &Model, path: &str) -> (usize, Arc<Recording>) {
+        let typical = Arc::new(model.draw(Seed(0), path, TYPICAL));
+        let trace = typical.trace().map(Arc::new);
+        let origin = Origin::Model(model.clone(), path.to_owned());
+        self.sources.push(Source {
+            origin,
+            recording: Arc::clone(&typical),
+            trace,
+            begins: Begins::At(Duration::ZERO),
+        });
+        (self.sources.len() - 1, typical)
     }
 
     pub(crate) fn rate(&mut self, source: usize, name: &str, affected: Affected) {
@@ -122,7 +155,7 @@ impl Recordings {
     pub(crate) fn dead(&self) -> Option<&str> {
         let is_rate = |it: &&Use| matches!(it.what, What::Rate | What::Change(_));
         let mut sources = self.uses.iter().filter(is_rate).map(|it| &self.sources[it.source]);
-        sources.find(|source| source.trace.is_none()).map(|source| source.table.file.as_str())
+        sources.find(|source| source.trace.is_none()).map(Source::name)
     }
 
     /// Returns the recording of delay or loss that changes most often in a run of this length, and how often at most.
@@ -134,7 +167,7 @@ impl Recordings {
                 What::Delay => source.recording.delay.as_ref().map_or(0, |levels| levels.count_in(span)),
                 What::Loss => source.recording.loss.as_ref().map_or(0, |levels| levels.count_in(span)),
             };
-            (source.table.file.as_str(), count)
+            (source.name(), count)
         };
         self.uses.iter().map(count).max_by_key(|(_, count)| *count)
     }
@@ -144,9 +177,9 @@ impl Recordings {
         let mut notes = Vec::new();
         for source in &self.sources {
             let said = source.recording.remarks.iter();
-            notes.extend(said.map(|remark| format!("recording {}: {remark}", source.table.file)));
+            notes.extend(said.map(|remark| format!("recording {}: {remark}", source.name())));
         }
-        let alone: Vec<&str> = self.of_kind(Begins::Alone).map(|source| source.table.file.as_str()).collect();
+        let alone: Vec<&str> = self.of_kind(Begins::Alone).map(Source::name).collect();
         if !alone.is_empty() {
             let names = alone.join(", ");
             notes.push(format!("the recordings {names} have no time in common: each begins at a place of its own"));
@@ -162,7 +195,8 @@ impl Recordings {
     /// Returns true if seeds meet different parts.
     pub(crate) fn are_drawn(&self) -> bool {
         let places = |recording: &Recording| recording.stretches.len() > 1 || recording.length() != self.needed;
-        self.sources.iter().any(|source| !matches!(source.begins, Begins::At(_)) && places(&source.recording))
+        let is_drawn = |source: &Source| !matches!(source.begins, Begins::At(_)) && places(&source.recording);
+        self.sources.iter().any(|source| matches!(source.origin, Origin::Model(..)) || is_drawn(source))
     }
 
     /// Returns the place in each recording at which the run with this seed begins.
@@ -180,9 +214,26 @@ impl Recordings {
             Begins::At(offset) => offset,
             Begins::Together("clock") => clock,
             Begins::Together(_) => plain,
-            Begins::Alone => drawn(source, &source.table.file),
+            Begins::Alone => drawn(source, source.name()),
         };
         self.sources.iter().map(offset).collect()
+    }
+
+    /// Returns what the run with this seed meets of each source until `stop`.
+    fn parts(&self, seed: Seed, stop: Duration) -> Vec<Part<'_>> {
+        let sources = self.sources.iter().zip(self.offsets(seed));
+        let parts = sources.map(|(source, offset)| match &source.origin {
+            Origin::File(_) => {
+                let trace = source.trace.as_ref().map(|trace| Arc::new(trace.starting_at(offset)));
+                Part { recording: Cow::Borrowed(&*source.recording), offset, trace }
+            }
+            Origin::Model(model, path) => {
+                let recording = model.draw(seed, path, stop);
+                let trace = recording.trace().map(Arc::new);
+                Part { recording: Cow::Owned(recording), offset, trace }
+            }
+        });
+        parts.collect()
     }
 
     /// Puts the part that the run with this seed meets into its network, until `stop`. Recorded delays and losses come
@@ -191,34 +242,34 @@ impl Recordings {
         if self.uses.is_empty() {
             return;
         }
-        let offsets = self.offsets(seed);
+        let parts = self.parts(seed, stop);
         let mut changes = Vec::new();
         for it in &self.uses {
-            let (source, offset) = (&self.sources[it.source], offsets[it.source]);
-            let begun = || source.trace.as_ref().map(|trace| Arc::new(trace.starting_at(offset)));
+            let Part { recording, offset, trace } = &parts[it.source];
             let timed = |at, change| {
                 let (path, affected) = (it.name.clone(), it.affected);
                 TimedChange { at, path, affected, change, notify: false }
             };
             match it.what {
                 What::Rate => {
-                    let Some(trace) = begun() else { continue };
+                    let nothing = Service::Rate(Rate::from_bps(0));
+                    let service = trace.as_ref().map_or(nothing, |trace| Service::Trace(Arc::clone(trace)));
                     for link in links(network, &it.name, it.affected) {
-                        link.service = Service::Trace(Arc::clone(&trace));
+                        link.service = service.clone();
                     }
                 }
                 What::Change(index) => {
-                    if let (Some(change), Some(trace)) = (network.changes.get_mut(index), begun()) {
-                        change.change = Change::Trace(trace);
+                    if let (Some(change), Some(trace)) = (network.changes.get_mut(index), trace) {
+                        change.change = Change::Trace(Arc::clone(trace));
                     }
                 }
                 What::Delay => {
-                    for (at, delay) in source.recording.delay.iter().flat_map(|levels| levels.from(offset, stop)) {
+                    for (at, delay) in recording.delay.iter().flat_map(|levels| levels.from(*offset, stop)) {
                         changes.push(timed(at, Change::Delay(delay)));
                     }
                 }
                 What::Loss => {
-                    for (at, p) in source.recording.loss.iter().flat_map(|levels| levels.from(offset, stop)) {
+                    for (at, p) in recording.loss.iter().flat_map(|levels| levels.from(*offset, stop)) {
                         let model = if p > 0.0 { LossModel::Bernoulli { p } } else { LossModel::None };
                         changes.push(timed(at, Change::Loss(model)));
                     }
@@ -228,6 +279,19 @@ impl Recordings {
         network.changes.splice(0..0, changes);
     }
 }
+
+impl Source {
+    /// Returns the name of the file or model.
+    fn name(&self) -> &str {
+        match &self.origin {
+            Origin::File(table) => &table.file,
+            Origin::Model(model, _) => model.name(),
+        }
+    }
+}
+
+/// Time of a model from which typical values are taken.
+const TYPICAL: Duration = Duration::from_secs(60);
 
 /// Returns the links of a path or shared link in these directions.
 fn links<'a>(network: &'a mut NetworkSpec, name: &str, affected: Affected) -> Vec<&'a mut LinkConfig> {

@@ -55,8 +55,15 @@ const LISTED: [&str; 2] = ["path", "link"];
 /// Arrays of tables whose entries an override can take out: `change.0=false`.
 const ENTRIES: [&str; 3] = ["workload", "change", "middlebox"];
 /// Keys of a path or link that exclude each other: an override of one removes the others.
-const RIVALS: [(&str, &[&str]); 5] =
-    [("rate", &["down", "up"]), ("down", &["rate"]), ("up", &["rate"]), ("delay", &["rtt"]), ("rtt", &["delay"])];
+const RIVALS: [(&str, &[&str]); 7] = [
+    ("rate", &["down", "up"]),
+    ("down", &["rate"]),
+    ("up", &["rate"]),
+    ("delay", &["rtt"]),
+    ("rtt", &["delay"]),
+    ("trace", &["model"]),
+    ("model", &["trace"]),
+];
 
 impl Tree {
     /// Reads files, each of which overrides those before it.

@@ -19,6 +19,7 @@ pub use policy::Policy;
 pub use recording::{ColumnName, FileName, Recordable, RecordingTable};
 pub use value::{At, Bounds, Loss, LossTable, Of, OrOff, Quantity, Share, Speed, Unit};
 
+use crate::model::Model;
 use anabranch_units::quantity::Queue;
 use anabranch_units::{Bytes, Duration, Rate};
 use schemars::JsonSchema;
@@ -76,6 +77,8 @@ pub struct PathTable {
     /// Recording of the path. Its rate is that of the directions for which the path has no other; its delay and loss
     /// count unless the path has its own.
     pub trace: Option<At<Recordable<FileName>>>,
+    /// Model of the path, by name or with parameters. As with a recording, what the path states itself counts.
+    pub model: Option<At<Model>>,
     /// Round-trip delay.
     pub rtt: Option<Of<Duration>>,
     /// Maximum of an additional delay of each packet, drawn uniformly from 0.

@@ -18,6 +18,7 @@ pub use settings::{Given, HostSettings};
 
 use crate::error::Problem;
 use crate::file::{At, File, MeasureName, Policy, RecordingTable};
+use crate::model::Model;
 use crate::recorded::Recordings;
 use crate::variant::{Chosen, Switched, Variant};
 use crate::vary::Vary;
@@ -52,6 +53,19 @@ impl Reading<'_> {
             return Err(Problem::at(at, problem, "accepted: a place within the recording"));
         }
         Ok((self.recordings.add(table, Arc::clone(&recording)), recording))
+    }
+
+    /// Returns the number of a path's model, and what is typical of it.
+    fn model(&mut self, at: &At<Model>, path: &str) -> Result<(usize, Arc<Recording>), Problem> {
+        let refused = |problem: String, help: &str| Err(Problem::at(&at.span, problem, help));
+        if let Err(refusal) = at.value.check() {
+            return refused(refusal.problem, &refusal.accepted);
+        }
+        let (source, typical) = self.recordings.add_model(&at.value, path);
+        match typical.trace() {
+            Some(_) => Ok((source, typical)),
+            None => refused("nothing passes with this signal".to_owned(), "accepted: a stronger signal"),
+        }
     }
 }
 

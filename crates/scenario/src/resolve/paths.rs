@@ -68,10 +68,18 @@ fn path(name: &str, at: &At<PathTable>, links: &[String], reading: &mut Reading<
     if let Some(via) = &table.via {
         known("via", via, links)?;
     }
-    let trace = table.trace.as_ref().map(|trace| reading.source(&trace.value.table(), &trace.span)).transpose()?;
-    if let (Some((_, recording)), Some(at)) = (&trace, &table.trace) {
-        is_used(table, recording, &at.span)?;
+    let trace = match (&table.trace, &table.model) {
+        (Some(_), Some(model)) => {
+            return Err(Problem::at(&model.span, "both `trace` and `model` are given", "accepted: one of them"));
+        }
+        (Some(at), None) => Some((reading.source(&at.value.table(), &at.span)?, &at.span)),
+        (None, Some(at)) => Some((reading.model(at, name)?, &at.span)),
+        (None, None) => None,
+    };
+    if let Some(((_, recording), span)) = &trace {
+        is_used(table, recording, span)?;
     }
+    let trace = trace.map(|(trace, _)| trace);
     let speeds = Speeds { rate: &table.rate, down: &table.down, up: &table.up, trace: &trace };
     let (down, up) = speeds.services(&at.span, name, reading)?;
     let recorded = |source: usize, recording: &Recording, reading: &mut Reading<'_>| {
@@ -148,7 +156,7 @@ fn lacks(span: &Range<usize>, table: &RecordingTable, what: &str) -> Problem {
     Problem::at(span, format!("the recording `{}` has no {what}", table.file), help)
 }
 
-/// Refuses a recording of which the path uses nothing.
+/// Refuses a recording or model of which the path uses nothing.
 fn is_used(path: &PathTable, recording: &Recording, span: &Range<usize>) -> Result<(), Problem> {
     let rate = path.rate.is_none() && (path.down.is_none() || path.up.is_none()) && recording.rate.is_some();
     let delay = path.delay.is_none() && path.rtt.is_none() && recording.delay.is_some();
@@ -160,8 +168,12 @@ fn is_used(path: &PathTable, recording: &Recording, span: &Range<usize>) -> Resu
         true => Ok(()),
         false => Err(Problem::at(
             span,
-            format!("nothing of the recording is used: it has {}, and the path has its own", held.join(" and ")),
-            "accepted: a recording of what the path does not state, or no `trace`",
+            format!(
+                "nothing of the {} is used: it has {}, and the path has its own",
+                if path.model.is_some() { "model" } else { "recording" },
+                held.join(" and ")
+            ),
+            "accepted: a recording or model of what the path does not state, or none",
         )),
     }
 }

@@ -37,8 +37,14 @@ fn vary(name: &str, path: &PathTable, at: &At<VaryTable>, stop: Duration) -> Res
         let is_recorded = |speed: &Option<At<Recordable<Speed>>>| {
             speed.as_ref().is_some_and(|at| !matches!(at.value, Recordable::Stated(Speed::Rate(_))))
         };
-        if is_recorded(&path.rate) || is_recorded(&path.down) || is_recorded(&path.up) || path.trace.is_some() {
-            return Err(Problem::at(&rate.span, "a recording does not vary", "accepted: a rate, or no vary.rate"));
+        if is_recorded(&path.rate)
+            || is_recorded(&path.down)
+            || is_recorded(&path.up)
+            || path.trace.is_some()
+            || path.model.is_some()
+        {
+            let problem = "a recording or a model does not vary";
+            return Err(Problem::at(&rate.span, problem, "accepted: a rate, or no vary.rate"));
         }
         if rate.value[0].0.is_zero() {
             return Err(Problem::at(&rate.span, "a link of rate zero sends nothing", "accepted: rates above zero"));

@@ -11,6 +11,7 @@ use anabranch_sim::page::Protocol;
 use anabranch_sim::{Extent, FileOrder, Spacing};
 use anabranch_units::{Bytes, Rate};
 
+mod models;
 mod policies;
 mod recordings;
 mod settings;
