@@ -21,7 +21,7 @@ impl<T: Copy + PartialEq> Levels<T> {
     /// # Panics
     ///
     /// If there is none.
-    pub(crate) fn new(levels: impl IntoIterator<Item = Level<T>>) -> Self {
+    pub fn new(levels: impl IntoIterator<Item = Level<T>>) -> Self {
         let mut all: Vec<Level<T>> = Vec::new();
         for level in levels {
             match all.last_mut() {
@@ -30,7 +30,7 @@ impl<T: Copy + PartialEq> Levels<T> {
                 _ => all.push(level),
             }
         }
-        assert!(!all.is_empty(), "a recording without a row is refused before");
+        assert!(!all.is_empty(), "a value over time has a level");
         Levels(all)
     }
 

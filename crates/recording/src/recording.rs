@@ -9,8 +9,8 @@ use anabranch_units::{Duration, Rate};
 /// Rate, delay and loss of a path over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// Form of the file.
-    pub form: Form,
+    /// Form of the file; `None` if the recording was drawn by a model.
+    pub form: Option<Form>,
     /// Rate in one direction.
     pub rate: Option<Supply>,
     /// Delay of one direction: half of a recorded round trip.
@@ -58,7 +58,7 @@ impl Recording {
     pub(crate) fn of_opportunities(trace: Trace) -> Recording {
         let whole = Stretch { at: Duration::ZERO, length: trace.period(), clock: None };
         Recording {
-            form: Form::Mahimahi,
+            form: Some(Form::Mahimahi),
             rate: Some(Supply::Opportunities(trace)),
             delay: None,
             loss: None,
@@ -71,6 +71,11 @@ impl Recording {
     /// Returns the length without pauses.
     pub fn length(&self) -> Duration {
         self.stretches.last().map_or(Duration::ZERO, Stretch::end)
+    }
+
+    /// Returns true if its rate is one of opportunities.
+    pub fn has_opportunities(&self) -> bool {
+        matches!(self.rate, Some(Supply::Opportunities(_)))
     }
 
     /// Returns true if its rows have clock times.
@@ -135,7 +140,7 @@ impl Recording {
             delay: self.delay.as_ref().map(|levels| joined(levels, parts)),
             loss: self.loss.as_ref().map(|levels| joined(levels, parts)),
             stretches,
-            interval: self.interval.max(Duration::from_millis(if self.form == Form::Mahimahi { 100 } else { 0 })),
+            interval: self.interval.max(Duration::from_millis(if self.has_opportunities() { 100 } else { 0 })),
             remarks: self.remarks.clone(),
         }
     }

@@ -97,7 +97,7 @@ impl Rows {
         }
         self.say_gaps(&stretches, filled, options.gaps);
         Ok(Recording {
-            form,
+            form: Some(form),
             rate: rates(&placed, interval).map(Supply::Rates),
             delay: delays(&placed),
             loss: losses(&placed, &stretches, interval),

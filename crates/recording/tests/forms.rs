@@ -36,7 +36,7 @@ fn losses(recording: &Recording) -> Vec<(u64, u64)> {
 #[test]
 fn seconds_and_bytes_without_a_header() {
     let recording = plain("1,1250000\r\n2,2500000\r\n3,0\r\n4,125000\r\n");
-    assert_eq!(recording.form, Form::Table);
+    assert_eq!(recording.form, Some(Form::Table));
     assert_eq!(rates(&recording), [(1000, 10_000), (2000, 20_000), (3000, 0), (4000, 1000)]);
     assert!(!recording.has_clock());
     assert!(recording.remarks[0].contains("bytes until the next row"), "{:?}", recording.remarks);
@@ -116,7 +116,7 @@ fn probes_without_an_answer_are_lost() {
 #[test]
 fn opportunities_of_mahimahi() {
     let recording = plain("1\n1\n4\n10\n");
-    assert_eq!(recording.form, Form::Mahimahi);
+    assert_eq!(recording.form, Some(Form::Mahimahi));
     assert_eq!(recording.length(), Duration::from_millis(10));
     assert_eq!(recording.mahimahi_text().unwrap(), "1\n1\n4\n10\n");
 }
@@ -131,7 +131,7 @@ fn iperf_as_text() {
         [  5]   0.00-3.07   sec  8.03 GBytes   230 Mbits/sec  5147             sender\n\
         [  5]   0.00-3.00   sec  8.00 GBytes   229 Mbits/sec                  receiver\n";
     let recording = plain(text);
-    assert_eq!(recording.form, Form::Iperf);
+    assert_eq!(recording.form, Some(Form::Iperf));
     assert_eq!(rates(&recording), [(1000, 13_400), (2010, 800), (3000, 0)]);
     assert!(recording.has_clock());
     let streams = "[  5]  0.00-1.00  sec  1 MBytes  8.0 Mbits/sec\n[  7]  0.00-1.00  sec  1 MBytes  8.0 Mbits/sec\n\
@@ -154,7 +154,7 @@ fn iperf_as_json() {
         {"streams": [], "sum": {"start": 1.0, "end": 2.0, "bits_per_second": 7000000.4,
          "lost_percent": 0}}], "end": {}}"#;
     let recording = plain(text);
-    assert_eq!(recording.form, Form::IperfJson);
+    assert_eq!(recording.form, Some(Form::IperfJson));
     assert_eq!(rates(&recording), [(1000, 5000), (2000, 7000)]);
     assert_eq!(losses(&recording), [(1000, 2000), (2000, 0)]);
     assert_eq!(recording.stretches[0].clock, Some(1_900_000_000_000_000_000));
@@ -168,7 +168,7 @@ fn ping_as_text() {
         [1900182801.000000] 64 bytes from 192.0.2.1: icmp_seq=2 ttl=63 time=900 us\n\
         [1900182803.000000] 64 bytes from 192.0.2.1: icmp_seq=4 ttl=63 time=62.0 ms\n";
     let recording = plain(text);
-    assert_eq!(recording.form, Form::Ping);
+    assert_eq!(recording.form, Some(Form::Ping));
     assert_eq!(delays(&recording), [(1000, 30_300), (3000, 450), (4000, 31_000)]);
     // One of four is lost: 13.4 % in each direction.
     assert_eq!(losses(&recording), [(4000, 13_397)]);
@@ -190,7 +190,7 @@ fn irtt_as_json() {
     };
     let trips = [trip(0, 20_000_000, "false"), trip(500, 1, "true_down"), trip(1000, 30_000_000, "false")];
     let recording = plain(&format!(r#"{{"version": {{}}, "round_trips": [{}]}}"#, trips.join(",")));
-    assert_eq!(recording.form, Form::Irtt);
+    assert_eq!(recording.form, Some(Form::Irtt));
     assert_eq!(delays(&recording), [(1000, 10_000), (1500, 15_000)]);
     assert!(recording.loss.is_some());
 }

@@ -24,7 +24,7 @@ pub struct Recordings {
 pub struct Recorded {
     /// Name of the file.
     pub file: String,
-    /// Form of the file.
+    /// Form of the file; `model` if a model drew it.
     pub form: String,
     /// Length without pauses \[s\].
     pub length_s: f64,
@@ -121,14 +121,14 @@ impl Recorded {
             first_s: it.phase.as_secs_f64(),
             ratio: it.ratio,
         };
-        let step = if recording.form == Form::Mahimahi { WINDOW } else { recording.interval };
+        let step = if recording.has_opportunities() { WINDOW } else { recording.interval };
         let rate_period = rates.as_ref().and_then(|levels| periodic(levels, step, bps));
         periods.extend(rate_period.map(|it| found("rate", it)));
         let delay_period = recording.delay.as_ref().and_then(|it| periodic(it, step, Duration::as_secs_f64));
         periods.extend(delay_period.map(|it| found("delay", it)));
         Recorded {
             file: file.to_owned(),
-            form: recording.form.to_string(),
+            form: recording.form.map_or("model".to_owned(), |form| form.to_string()),
             length_s: recording.length().as_secs_f64(),
             interval_s: recording.interval.as_secs_f64(),
             stretches: recording.stretches.iter().map(|it| part(it.at, it.length, it.clock)).collect(),
@@ -188,9 +188,10 @@ fn one(recorded: &Recorded, content: &Recording, width: usize) -> String {
     let clock = recorded.stretches.first().and_then(|it| it.clock.as_ref());
     let from = clock.map(|clock| format!(", from {clock}")).unwrap_or_default();
     let rows = match content.form {
-        Form::Mahimahi => "opportunities".to_owned(),
-        Form::Table => format!("a table with a row each {}", time(recorded.interval_s)),
-        form => format!("{form}, a value each {}", time(recorded.interval_s)),
+        None => "drawn by a model".to_owned(),
+        Some(Form::Mahimahi) => "opportunities".to_owned(),
+        Some(Form::Table) => format!("a table with a row each {}", time(recorded.interval_s)),
+        Some(form) => format!("{form}, a value each {}", time(recorded.interval_s)),
     };
     let head = format!("{}: {}, {rows}{stretches}{from}", in_one_line(&recorded.file), time(recorded.length_s));
     let mut text = hang("", &head, width);
