@@ -8,6 +8,7 @@ use anabranch_lab::format::RECORDINGS;
 use anabranch_recording::{Column, Form, Gaps, Options, RateUnit, Recording, TimeUnit, align, clock_text, table_text};
 use anabranch_report::html::{self, Page};
 use anabranch_report::{Recorded, Recordings, Window, recordings};
+use anabranch_scenario::model::{self, Model};
 use anabranch_units::{Duration, Seed, input};
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, ValueEnum};
@@ -21,13 +22,20 @@ use std::path::{Path, PathBuf};
   anabranch trace starlink.csv att.csv --windows 20 --length 20s --seed 7
   anabranch trace starlink.csv att.csv --align --out cut
   anabranch trace iperf.json --to mahimahi --out .    the same link for mahimahi
+  anabranch trace --model leo --seed 3 --length 60s   what a model draws, as for a path of its name in run 3
+
+  anabranch trace --model '{ name = \"wifi\", stations = 3 }' --report wifi.html
 
 Forms that are recognised: mahimahi; tables such as CSV; the output of iperf and iperf3, as text and JSON; ping; irtt.
 Exit status 0: read. 2: a file is no recording, or not of the form that was asked for; the error names its place.")]
 pub struct TraceArgs {
     /// Recordings.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "model", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Draw from a model in place of reading files: its name, or the table that a scenario has. Several may be given.
+    #[arg(long, value_name = "MODEL", help_heading = "Models")]
+    #[arg(conflicts_with_all = ["files", "align", "from", "windows"])]
+    model: Vec<String>,
     #[command(flatten)]
     reading: Reading,
     /// Cut the recordings to the times that all of them cover by their clocks.
@@ -36,15 +44,16 @@ pub struct TraceArgs {
     /// Take the part from this place on.
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Parts")]
     from: Option<Duration>,
-    /// Length of the part or of each window; all that is left, and 20 s for windows, unless given.
+    /// Length of the part, of each window or of what a model draws; all that is left, 20 s for windows and 60 s for
+    /// models unless given.
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Parts")]
     length: Option<Duration>,
     /// Draw this many windows, at the same moments in all recordings.
     #[arg(long, value_name = "N", conflicts_with = "from", help_heading = "Parts")]
     windows: Option<usize>,
-    /// Seed of the windows.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "windows", help_heading = "Parts")]
-    seed: u64,
+    /// Seed of the windows or of the models; 1 unless given.
+    #[arg(long, value_name = "N", help_heading = "Parts")]
+    seed: Option<u64>,
     /// Write the recordings, or each window of them, into this folder: NAME.csv, NAME-1.csv and so on.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     out: Option<PathBuf>,
@@ -110,6 +119,12 @@ enum Written {
 
 /// Says what recordings hold, cuts and converts them.
 pub fn trace(args: &TraceArgs) -> Result<(), Failure> {
+    if args.seed.is_some() && args.windows.is_none() && args.model.is_empty() {
+        return Err(refused("`--seed` draws nothing", "accepted: beside `--windows` or `--model`"));
+    }
+    if !args.model.is_empty() {
+        return modelled(args);
+    }
     let options = args.reading.options();
     let mut contents = Vec::new();
     for path in &args.files {
@@ -135,21 +150,53 @@ pub fn trace(args: &TraceArgs) -> Result<(), Failure> {
     if let Some(count) = args.windows {
         let common = common.unwrap_or_else(|| contents.clone());
         let length = args.length.unwrap_or(Duration::from_secs(20));
-        (windows, of_windows) = drawn(&common, count, length, args.seed)?;
+        (windows, of_windows) = drawn(&common, count, length, args.seed.unwrap_or(1))?;
     }
     let name = |path: &PathBuf| path.to_string_lossy().into_owned();
     let recorded = args.files.iter().zip(&parts).map(|(path, part)| Recorded::of(&name(path), part)).collect();
     let all = Recordings { recordings: recorded, common_s, windows };
+    show(args, &args.files, &all, &parts, &of_windows)
+}
+
+/// Says what models draw.
+fn modelled(args: &TraceArgs) -> Result<(), Failure> {
+    let length = args.length.unwrap_or(Duration::from_secs(60));
+    if !(Duration::from_millis(1)..=model::LONGEST).contains(&length) {
+        let help = format!("accepted: 1ms to {}, after which a model repeats", model::LONGEST);
+        return Err(refused(&format!("`--length` is {length}"), &help));
+    }
+    let (mut names, mut recorded, mut parts): (Vec<PathBuf>, _, _) = (Vec::new(), Vec::new(), Vec::new());
+    for text in &args.model {
+        let model = Model::read("--model", text)?;
+        // A path takes its draws from its own name, so models of one name are told apart.
+        let before = names.iter().filter(|name| name.to_string_lossy().starts_with(model.name())).count();
+        let name = if before == 0 { model.name().to_owned() } else { format!("{}-{}", model.name(), before + 1) };
+        let part = model.draw(Seed(args.seed.unwrap_or(1)), &name, length);
+        recorded.push(Recorded::of(&name, &part));
+        names.push(name.into());
+        parts.push(part);
+    }
+    show(args, &names, &Recordings { recordings: recorded, common_s: None, windows: Vec::new() }, &parts, &[])
+}
+
+/// Writes what was asked for, and prints.
+fn show(
+    args: &TraceArgs,
+    names: &[PathBuf],
+    all: &Recordings,
+    parts: &[Recording],
+    windows: &[Vec<Recording>],
+) -> Result<(), Failure> {
     if let Some(directory) = &args.out {
-        write(args, directory, &parts, &of_windows)?;
+        write(args, names, directory, parts, windows)?;
     }
     if let Some(path) = &args.report {
-        let page = Page::of_recordings(&all, &parts, &output::command_line());
+        let page = Page::of_recordings(all, parts, &output::command_line());
         output::write(path, html::page(&page).as_bytes())?;
     }
     match args.json {
-        true => output::print(&output::json(&RECORDINGS, &all)?),
-        false => output::print(&recordings(&all, &parts, output::width().min(100))),
+        true => output::print(&output::json(&RECORDINGS, all)?),
+        false => output::print(&recordings(all, parts, output::width().min(100))),
     }
 }
 
@@ -232,11 +279,17 @@ fn drawn(contents: &[Recording], count: usize, length: Duration, seed: u64) -> R
 }
 
 /// Writes the recordings, or each window of them.
-fn write(args: &TraceArgs, directory: &Path, parts: &[Recording], windows: &[Vec<Recording>]) -> Result<(), Failure> {
+fn write(
+    args: &TraceArgs,
+    names: &[PathBuf],
+    directory: &Path,
+    parts: &[Recording],
+    windows: &[Vec<Recording>],
+) -> Result<(), Failure> {
     output::check_directory(directory)?;
     let mut files: Vec<(PathBuf, &Recording, &Path)> = Vec::new();
     let ending = if args.to == Written::Table { "csv" } else { "trace" };
-    for (n, path) in args.files.iter().enumerate() {
+    for (n, path) in names.iter().enumerate() {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         match windows.is_empty() {
             true => files.push((directory.join(format!("{stem}.{ending}")), &parts[n], path)),

@@ -73,6 +73,7 @@ fn accepted(schema: &Value, property: &Value) -> String {
         "array" => format!("list of: {}", accepted(schema, &property["items"])),
         "object" => accepted(schema, &property["additionalProperties"]),
         "integer" => "whole number".to_owned(),
+        "number" => "number".to_owned(),
         "boolean" => "`true`, `false`".to_owned(),
         "string" => "text".to_owned(),
         other => panic!("a property of a kind that the reference cannot describe: {other} in {property}"),

@@ -87,6 +87,47 @@ fn parts_are_cut_aligned_and_converted() {
 }
 
 #[test]
+fn models_are_drawn_shown_and_written() {
+    let here = directory("trace-models");
+    let text = succeed(&here, &["trace", "--model", "leo", "--seed", "3", "--length", "10min"]);
+    for part in ["leo: 10.0 min, drawn by a model", "Every 15.0 s the delay changes", "loss, one way [%]", "█"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_ne!(text, succeed(&here, &["trace", "--model", "leo", "--seed", "4", "--length", "10min"]));
+    let table = "{ name = \"wifi\", stations = 3 }";
+    let words = ["trace", "--model", "lte", "--model", table, "--model", "lte", "--length", "5s"];
+    succeed(&here, &[&words[..], &["--out", "drawn", "--report", "page.html"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&succeed(&here, &[&words[..], &["--json"]].concat())).unwrap();
+    let names: Vec<_> = json["recordings"].as_array().unwrap().iter().map(|it| it["file"].as_str().unwrap()).collect();
+    assert_eq!((names, &json["recordings"][0]["form"]), (vec!["lte", "wifi", "lte-2"], &"model".into()));
+    assert!(json["recordings"][0]["rate_bps"]["mean"] != json["recordings"][2]["rate_bps"]["mean"]);
+    // A drawn table is a recording like any other, with the same figures.
+    let mean = |json: &serde_json::Value, of: &str| json["recordings"][0][of]["mean"].as_f64().unwrap();
+    let again: serde_json::Value =
+        serde_json::from_str(&succeed(&here, &["trace", "drawn/lte.csv", "--json"])).unwrap();
+    for of in ["rate_bps", "delay_s"] {
+        let (drawn, read) = (mean(&json, of), mean(&again, of));
+        assert!((drawn / read - 1.0).abs() < 0.01, "{of}: {drawn} {read}");
+    }
+    succeed(&here, &[&words[..3], &["--length", "5s", "--out", "drawn", "--to", "mahimahi"]].concat());
+    let text = fs::read_to_string(here.join("drawn/lte.trace")).unwrap();
+    let mbps = text.lines().count() as f64 * 1500.0 * 8.0 / 5e6;
+    assert!((mbps * 1e6 / mean(&json, "rate_bps") - 1.0).abs() < 0.01, "{mbps}");
+    for (words, problem) in [
+        (vec!["--model", "geo"], "there is no model `geo`"),
+        (vec!["--model", "{ name = \"lte\", errors = \"90%\" }"], "`errors` is 90 %"),
+        (vec!["--model", "{ name = \"lte\", "], "--model"),
+        (vec!["--model", "leo", "--length", "11min"], "`--length` is 660s"),
+        (vec!["--model", "leo", "drawn/lte.csv"], "--model"),
+        (vec!["drawn/lte.csv", "--seed", "3"], "`--seed` draws nothing"),
+    ] {
+        let output = anabranch(&here, &[&["trace"], &words[..]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(problem), "{words:?}: {said}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_refused_and_nothing_is_written() {
     let here = drives("trace-wrong");
     fs::write(here.join("bad.csv"), "t,mbps\n0,1\n1,x\n").unwrap();

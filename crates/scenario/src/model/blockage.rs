@@ -1,10 +1,10 @@
 //! 5G in millimetre waves among people.
 //!
-//! - Each blocker leads the signal through four states, *clear*, *decay*, *shadowed* and *rise*, with exponential times at
-//!   the rates 0.21, 7.88, 7.70 and 7.67 per second; the signal falls and rises evenly in decibels, and is 15.8 dB down
-//!   while it is shadowed (MacCartney, Rappaport, Rangan, *Rapid Fading Due to Human Blockage in Pedestrian Crowds at 5G
-//!   Millimeter-Wave Frequencies*, GLOBECOM 2017, at 73.5 GHz with antennas of 7°; the rates as the channel simulator
-//!   NYUSIM has them). Several blockers are independent, and their decibels add, as in NYUSIM.
+//! - Each blocker leads the signal through four states, *clear*, *decay*, *shadowed* and *rise*, with exponential times
+//!   at the rates 0.21, 7.88, 7.70 and 7.67 per second; the signal falls and rises evenly in decibels, and is 15.8 dB
+//!   down while it is shadowed (MacCartney, Rappaport, Rangan, *Rapid Fading Due to Human Blockage in Pedestrian Crowds
+//!   at 5G Millimeter-Wave Frequencies*, GLOBECOM 2017, at 73.5 GHz with antennas of 7°; the rates as the channel
+//!   simulator NYUSIM has them). Several blockers are independent, and their decibels add, as in NYUSIM.
 //! - Without blockers the signal wanders by a deviation of 4 dB and forgets within 10 m (TR 38.901 Tables 7.4.1-1 and
 //!   7.5-6, street canyon with line of sight), at 1.4 m/s within 7.1 s.
 //! - The rate is that of the signal's channel quality indicator.

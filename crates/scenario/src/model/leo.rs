@@ -1,17 +1,17 @@
 //! Satellites in low orbit, after what was measured of Starlink.
 //!
-//! - Every 15 s, at the same moments everywhere, a terminal gets another satellite, and its delay and rate step (Tanveer
-//!   and others, *Making Sense of Constellations*, CoNEXT Companion 2023; Mohan and others, *A Multifaceted Look at
-//!   Starlink Performance*, WWW 2024).
-//! - Within the 15 s, successive round trips differ by 6.7 ms on average, those around a handover are 30 to 50 ms longer,
-//!   and 1 to 2 % of packets are lost without congestion (Huston, *A Transport Protocol's View of Starlink*, APNIC
-//!   2024). Here the scatter of a round trip is even over 20 ms, of which the mean difference is a third.
-//! - The rate's spread and memory, and the cost of a handover, are those of the drive `mob` of CoNEXT'23 (Hu and others,
-//!   *LEO Satellite vs. Cellular Networks*), UDP over 8.2 h in a car, of which we took the figures. Over seconds in which
-//!   anything passes: the means of the 15 s differ by 43 % of the whole mean and correlate by 0.51 from one to the next;
-//!   within them seconds differ by 31 %. The two seconds of a handover carry 0.2 s less than others. Obstructions, of
-//!   which a car has 16 % of the time, are one second long in 42 % of 235 cases, two in 14 %, three in 8 %, and the
-//!   longest last minutes: the whole seconds of 1/u for an even u give 50, 17 and 8 %.
+//! - Every 15 s, at the same moments everywhere, a terminal gets another satellite, and its delay and rate step
+//!   (Tanveer and others, *Making Sense of Constellations*, CoNEXT Companion 2023; Mohan and others, *A Multifaceted
+//!   Look at Starlink Performance*, WWW 2024).
+//! - Within the 15 s, successive round trips differ by 6.7 ms on average, those around a handover are 30 to 50 ms
+//!   longer, and 1 to 2 % of packets are lost without congestion (Huston, *A Transport Protocol's View of Starlink*,
+//!   APNIC 2024). Here the scatter of a round trip is even over 20 ms, of which the mean difference is a third.
+//! - The rate's spread and memory, and the cost of a handover, are those of the drive `mob` of CoNEXT'23 (Hu and
+//!   others, *LEO Satellite vs. Cellular Networks*), UDP over 8.2 h in a car, of which we took the figures. Over
+//!   seconds in which anything passes: the means of the 15 s differ by 43 % of the whole mean and correlate by 0.51
+//!   from one to the next; within them seconds differ by 31 %. The two seconds of a handover carry 0.2 s less than
+//!   others. Obstructions, of which a car has 16 % of the time, are one second long in 42 % of 235 cases, two in 14 %,
+//!   three in 8 %, and the longest last minutes: the whole seconds of 1/u for an even u give 50, 17 and 8 %.
 //!
 //! Arbitrary: the range of the delay of satellites, and that a handover loses four of five packets for up to half a
 //! second, which makes those 0.2 s, or 1.3 % of all packets. What an obstruction holds up waits in the queue. Both
@@ -181,7 +181,8 @@ impl View {
         let begins = obstructed / ((1.0 - obstructed) * MEAN_OBSTRUCTION);
         let mut clear_from = Duration::ZERO;
         if stream.chance(obstructed) {
-            // One of n seconds has a chance of 1 / n (n + 1), and n times as many moments lie in it as in one of a second.
+            // One of n seconds has a chance of 1 / n (n + 1), and n times as many moments lie in it as in one of a
+            // second.
             let mut left = stream.unit() * MEAN_OBSTRUCTION;
             let length = (1..LONGEST_OBSTRUCTION).find(|n| {
                 left -= 1.0 / (n + 1) as f64;

@@ -5,8 +5,8 @@
 //! - Eight processes take turns, so a block in error goes out again 8 ms later, in place of new data, up to three times
 //!   (TS 36.321 §5.3.2; Xie, Yi, Jamieson, *PBE-CC*, SIGCOMM 2020, for what this does to delays). Packets arrive in
 //!   order: those after it wait (TS 36.322 §5.1.3.2), which the link does, as it keeps order.
-//! - If the third repetition fails as well, one block in ten thousand, the layer above finds the gap with the next block
-//!   and asks for it after 35 ms (t-Reordering, TS 36.331 §9.2.1.1): it is 44 ms late.
+//! - If the third repetition fails as well, one block in ten thousand, the layer above finds the gap with the next
+//!   block and asks for it after 35 ms (t-Reordering, TS 36.331 §9.2.1.1): it is 44 ms late.
 //! - The signal wanders by 6 dB and forgets within 50 m (TR 38.901 Table 7.5-6, macro cells without line of sight), at
 //!   50 km/h within 3.6 s.
 //!
@@ -63,16 +63,18 @@ impl Lte {
         let mut credit = 0;
         let mut busy_until = [0; PROCESSES as usize];
         let (mut slots, mut delays) = (Vec::new(), Vec::new());
+        let mut rate = signal::rate(self.rate.0, signal.value()).as_bps();
         for block in 0..blocks {
             if block > 0 && block.is_multiple_of(BLOCKS_PER_REPORT) {
                 signal.step();
+                rate = signal::rate(self.rate.0, signal.value()).as_bps();
             }
             let process = &mut busy_until[(block % PROCESSES) as usize];
             let end = (BLOCK * (block + 1)).min(length);
             if *process > block {
                 continue;
             }
-            credit += signal::rate(self.rate.0, signal.value()).as_bps();
+            credit += rate;
             let bytes = credit / BITS;
             credit %= BITS;
             let failures = (0..=REPETITIONS).take_while(|_| errors.chance(self.errors.0.0)).count() as u64;

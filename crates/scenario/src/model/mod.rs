@@ -1,8 +1,8 @@
 //! Models of networks: rate, delay and loss that are drawn from the seed of the run, in place of a recording.
 //!
-//! A model draws a [`Recording`], which paths follow as they follow one from a file. Each draw comes from a stream named
-//! after the path, in the order of time, so a longer run begins like a shorter one. Real numbers need `+ - * / sqrt` and
-//! the logarithms of `libm` only: a seed gives the same bits on every platform.
+//! A model draws a [`Recording`], which paths follow as they follow one from a file. Each draw comes from a stream
+//! named after the path, in the order of time, so a longer run begins like a shorter one. Real numbers need `+ - * /
+//! sqrt` and the logarithms of `libm` only: a seed gives the same bits on every platform.
 
 mod blockage;
 mod leo;

@@ -253,7 +253,8 @@ fn blockers_have_the_stages_that_were_measured() {
 /// Attenuations add: with more blockers less passes, and short and deep fades come more often.
 #[test]
 fn blockers_take_rate_and_recover() {
-    // A signal so strong that one blocker takes it from the best indicator at 40 dB to 24.2 dB, which is the best as well.
+    // A signal so strong that one blocker takes it from the best indicator at 40 dB to 24.2 dB, which is the best as
+    // well.
     let strong = draws(&blockage(|model| model.signal_db = 40.0));
     let least = |recording: &Recording| spread(&recording.rates(ms(10)).unwrap(), Rate::as_mbps).least;
     assert!(over(&strong, mbps).0 > 0.99 * 800.0);
@@ -292,7 +293,8 @@ fn opportunities(recording: &Recording) -> Vec<(Duration, u64)> {
 #[test]
 fn wifi_serves_in_bursts_of_whole_packets() {
     let alone = draws(&wifi(|model| (model.signal_dbm, model.stations) = (-45.0, 0)));
-    // -45 dBm carries MCS 9 almost always: 64 frames of 1560 bytes at 390 Mbit/s take 2.05 ms, and the rest of a turn 43 + 67.5 + 40 + 48 us.
+    // -45 dBm carries MCS 9 almost always: 64 frames of 1560 bytes at 390 Mbit/s take 2.05 ms, and the rest of a turn
+    // 43 + 67.5 + 40 + 48 us.
     let turn = 64.0 * 1560.0 * 8.0 / 390e6 + 198.5e-6;
     holds("rate alone", &alone, 64.0 * 1500.0 * 8.0 / turn / 1e6, 0.03, mbps);
     let sizes =

@@ -2,18 +2,18 @@
 //!
 //! All after IEEE 802.11-2020, for a channel of 80 MHz:
 //!
-//! - The modulation (VHT-MCS 0 to 9) has the share of the best rate of Table 21-61, and is received with one frame in ten
-//!   in error at the minimum sensitivity of Table 21-25. The sender looks at the signal every 100 ms, as Minstrel does, and
-//!   uses the best modulation that it carries then. Up to 1 dB above its sensitivity a tenth of the frames is lost and
-//!   repeated, higher up none. Below it all are, until the next look.
-//! - A turn waits for AIFS and a drawn backoff, 43 µs and 0 to 15 times 9 µs, and carries a preamble of 40 µs and up to 64
-//!   frames, as many as a block acknowledgment names, within 5.484 ms (aPPDUMaxTime); the acknowledgment takes 48 µs with
-//!   its gap. A frame of 1500 bytes takes 1560 with its headers. At the end of the turn all frames arrive that no missing
-//!   one holds up.
+//! - The modulation (VHT-MCS 0 to 9) has the share of the best rate of Table 21-61, and is received with one frame in
+//!   ten in error at the minimum sensitivity of Table 21-25. The sender looks at the signal every 100 ms, as Minstrel
+//!   does, and uses the best modulation that it carries then. Up to 1 dB above its sensitivity a tenth of the frames is
+//!   lost and repeated, higher up none. Below it all are, until the next look.
+//! - A turn waits for AIFS and a drawn backoff, 43 µs and 0 to 15 times 9 µs, and carries a preamble of 40 µs and up to
+//!   64 frames, as many as a block acknowledgment names, within 5.484 ms (aPPDUMaxTime); the acknowledgment takes 48 µs
+//!   with its gap. A frame of 1500 bytes takes 1560 with its headers. At the end of the turn all frames arrive that no
+//!   missing one holds up.
 //! - Stations have equal chances at each turn, and those of others last 0.3 ms to 5.484 ms.
 //!
-//! Arbitrary: the signal's deviation and memory, and the turns of others. Left out: collisions, and that a turn is shorter
-//! if less than 64 frames are there. Both directions are alike.
+//! Arbitrary: the signal's deviation and memory, and the turns of others. Left out: collisions, and that a turn is
+//! shorter if less than 64 frames are there. Both directions are alike.
 
 use super::wander::Wander;
 use super::{Source, check_common, constant, recording, within};
@@ -29,8 +29,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, PartialEq, serde::Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Wifi {
-    /// Rate on the air of the best modulation, in both directions, from 1mbit to 10gbit; 390mbit, which is one stream over
-    /// 80 MHz, unless given.
+    /// Rate on the air of the best modulation, in both directions, from 1mbit to 10gbit; 390mbit, which is one stream
+    /// over 80 MHz, unless given.
     pub rate: Unit<Rate>,
     /// One-way delay beside the time on the air, up to 1s; 2ms unless given.
     pub delay: Unit<Duration>,

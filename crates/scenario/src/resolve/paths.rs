@@ -164,18 +164,13 @@ fn is_used(path: &PathTable, recording: &Recording, span: &Range<usize>) -> Resu
     let held =
         [("rate", recording.rate.is_some()), ("delay", recording.delay.is_some()), ("loss", recording.loss.is_some())];
     let held: Vec<&str> = held.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
-    match rate || delay || loss {
-        true => Ok(()),
-        false => Err(Problem::at(
-            span,
-            format!(
-                "nothing of the {} is used: it has {}, and the path has its own",
-                if path.model.is_some() { "model" } else { "recording" },
-                held.join(" and ")
-            ),
-            "accepted: a recording or model of what the path does not state, or none",
-        )),
+    if rate || delay || loss {
+        return Ok(());
     }
+    let (source, key) = if path.model.is_some() { ("model", "model") } else { ("recording", "trace") };
+    let held = held.join(" and ");
+    let problem = format!("nothing of the {source} is used: it has {held}, and the path has its own");
+    Err(Problem::at(span, problem, format!("accepted: a {source} of what the path does not state, or no `{key}`")))
 }
 
 /// Follows recorded losses.

@@ -59,7 +59,8 @@ fn a_model_without_service_in_a_run_is_silent() {
 /// Goodput of a bulk download over the path alone, in Mbit/s, over four seeds.
 fn goodput(model: &str) -> f64 {
     let text = format!(
-        "[path.sat]\n{model}\nqueue = \"1000p\"\n[[workload]]\nkind = \"bulk\"\nduration = \"10s\"\n[run]\nstop = \"10s\"\n"
+        "[path.sat]\n{model}\nqueue = \"1000p\"\n\
+         [[workload]]\nkind = \"bulk\"\nduration = \"10s\"\n[run]\nstop = \"10s\"\n"
     );
     let scenario = read(&text).unwrap();
     let of = |seed| run(&scenario.spec(seed)).unwrap().transfers[0].bytes as f64 * 8.0 / 10e6;
