@@ -41,7 +41,7 @@ fn the_json_says_who_beat_whom() {
     let text = succeed(&directory("pairwise-json"), &args);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let scenarios = json["scenarios"].as_array().unwrap();
-    assert_eq!((scenarios.len(), json["schedulers"].as_array().unwrap().len()), (8, 3));
+    assert_eq!((scenarios.len(), json["schedulers"].as_array().unwrap().len()), (9, 3));
     let symmetric = scenarios.iter().find(|bout| bout["scenario"] == "symmetric").unwrap();
     let pairs = symmetric["pairs"].as_array().unwrap();
     assert_eq!(pairs.len(), 3);

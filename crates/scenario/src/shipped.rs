@@ -10,7 +10,7 @@ pub struct Shipped {
 }
 
 /// Scenario that `compare` runs if none is named.
-pub const DEFAULT: &str = "wlan-lte";
+pub const DEFAULT: &str = "drive";
 
 /// All shipped scenarios.
 pub const SHIPPED: &[Shipped] = &[
@@ -22,6 +22,7 @@ pub const SHIPPED: &[Shipped] = &[
     Shipped { name: "path-failure", text: include_str!("../../../scenarios/path-failure.toml") },
     Shipped { name: "web", text: include_str!("../../../scenarios/web.toml") },
     Shipped { name: "map-session", text: include_str!("../../../scenarios/map-session.toml") },
+    Shipped { name: "drive", text: include_str!("../../../scenarios/drive.toml") },
 ];
 
 /// Traces by the name that scenario files use.
