@@ -35,7 +35,7 @@ enum Origin {
     Model(Model, String),
 }
 
-/// What a run meets of a source.
+/// Part of a source that a run meets.
 struct Part<'a> {
     recording: Cow<'a, Recording>,
     offset: Duration,

@@ -88,7 +88,7 @@ impl Leo {
         let rates = self.rates(source, &slots, length);
         recording(
             length,
-            SECOND,
+            TICK,
             Supply::Rates(rates),
             self.delays(source, &slots, length),
             Some(self.losses(&slots, length)),

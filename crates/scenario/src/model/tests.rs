@@ -5,7 +5,7 @@ use super::*;
 use anabranch_net::{Step, Trace};
 use anabranch_recording::{Periodic, periodic, spread};
 
-/// What 12 seeds draw in ten minutes each.
+/// Draws of 12 seeds, ten minutes each.
 fn draws(model: &Model) -> Vec<Recording> {
     (1..=12).map(|seed| model.draw(Seed(seed), "test", LONGEST)).collect()
 }
@@ -94,7 +94,7 @@ fn draws_are_the_same_bits_everywhere() {
         let recording = Model::named(name).unwrap().draw(Seed(7), "a", Duration::from_secs(30));
         anabranch_units::hex(&Sha256::digest(format!("{recording:?}")))[..16].to_owned()
     };
-    assert_eq!(NAMES.map(digest), ["43ecb6ce0bac9bfd", "d4a890ba15d7883c", "752ee780ddb62610", "7506bfbbdf36a502"]);
+    assert_eq!(NAMES.map(digest), ["ec9c675872f84cdc", "d4a890ba15d7883c", "752ee780ddb62610", "7506bfbbdf36a502"]);
 }
 
 #[test]

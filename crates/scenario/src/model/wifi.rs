@@ -65,6 +65,7 @@ impl Wifi {
                 ticked += TICK;
                 signal.step();
             }
+            // A signal that falls between two looks costs whole turns: that is the price of adapting late.
             let look = at.as_nanos() / LOOK.as_nanos();
             if looked != Some(look) {
                 looked = Some(look);
@@ -75,6 +76,7 @@ impl Wifi {
                 continue;
             };
             at += wait(&mut access);
+            // Another station won the turn, and the wait begins anew.
             if access.below(u64::from(self.stations) + 1) > 0 {
                 at += LEAST_TURN + super::up_to(&mut access, LONGEST_TURN - LEAST_TURN) + ACKNOWLEDGMENT;
                 continue;
