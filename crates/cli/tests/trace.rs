@@ -93,6 +93,7 @@ fn models_are_drawn_shown_and_written() {
     for part in ["leo: 10.0 min, drawn by a model", "Every 15.0 s the delay changes", "loss, one way [%]", "█"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    assert!(!text.contains("Every 5"), "the pace of draws is no period: {text}");
     assert_ne!(text, succeed(&here, &["trace", "--model", "leo", "--seed", "4", "--length", "10min"]));
     let table = "{ name = \"wifi\", stations = 3 }";
     let words = ["trace", "--model", "lte", "--model", table, "--model", "lte", "--length", "5s"];

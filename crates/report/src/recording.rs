@@ -122,7 +122,12 @@ impl Recorded {
             ratio: it.ratio,
         };
         let step = if recording.has_opportunities() { WINDOW } else { recording.interval };
-        let rate_period = rates.as_ref().and_then(|levels| periodic(levels, step, bps));
+        // A model may draw its rate less often than its delay, and would seem to have the period of its draws.
+        let held = |levels: &Levels<Rate>| match recording.form {
+            None => step.max((levels.length() / levels.iter().count() as u64).min(Duration::from_secs(1))),
+            Some(_) => step,
+        };
+        let rate_period = rates.as_ref().and_then(|levels| periodic(levels, held(levels), bps));
         periods.extend(rate_period.map(|it| found("rate", it)));
         let delay_period = recording.delay.as_ref().and_then(|it| periodic(it, step, Duration::as_secs_f64));
         periods.extend(delay_period.map(|it| found("delay", it)));
