@@ -13,6 +13,7 @@ pub mod model;
 mod named;
 mod page;
 mod recorded;
+mod remembered;
 mod resolve;
 mod scenario;
 mod schema;

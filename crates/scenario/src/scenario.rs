@@ -5,6 +5,7 @@ use crate::error::Problem;
 use crate::file::{At, File, MeasureName, Policy, RecordingTable};
 use crate::named;
 use crate::recorded::Recordings;
+use crate::remembered;
 use crate::resolve::{self, HostSettings, Reading};
 use crate::shipped::{self, SHIPPED};
 use crate::tree::{Layer, Tree};
@@ -157,9 +158,8 @@ impl Scenario {
             if let Some((.., recording)) = parsed.iter().find(|(known, set, _)| *known == table && *set == from_set) {
                 return Ok(Arc::clone(recording));
             }
-            let (text, recording) = load_recording(&table, span, from_set, read)?;
-            digests.borrow_mut().insert(table.file.clone(), hex(&Sha256::digest(text.as_bytes())));
-            let recording = Arc::new(recording);
+            let (digest, recording) = load_recording(&table, span, from_set, read)?;
+            digests.borrow_mut().insert(table.file.clone(), digest);
             parsed.push((table, from_set, Arc::clone(&recording)));
             Ok(recording)
         };
@@ -419,25 +419,27 @@ pub fn not_found(name: &str, error: &std::io::Error) -> ScenarioError {
     ScenarioError::plain(format!("cannot read `{name}`: {error}"), Some(help))
 }
 
-/// Reads a recording and its text.
+/// Reads a recording; returns the digest of its text too.
 fn load_recording(
     table: &RecordingTable,
     span: &Range<usize>,
     from_set: bool,
     read: &ReadTrace<'_>,
-) -> Result<(String, Recording), Problem> {
+) -> Result<(String, Arc<Recording>), Problem> {
     let name = &table.file;
     let text = read(name, from_set).map_err(|error| {
         let from = if from_set { "the current directory" } else { "the directory of the scenario" };
         let help = format!("accepted: a rate such as \"25mbit\", or the name of a recording, relative to {from}");
         Problem::at(span, format!("recording `{name}`: {error}"), help)
     })?;
-    let recording = anabranch_recording::read(&text, &table.options()).map_err(|error| {
+    let digest = hex(&Sha256::digest(text.as_bytes()));
+    let recording = remembered::recording(&digest, table, || anabranch_recording::read(&text, &table.options()));
+    let recording = recording.map_err(|error| {
         let help =
             error.help.clone().unwrap_or_else(|| format!("`anabranch trace {name}` shows what a recording holds"));
         Problem::at(span, format!("recording `{name}`: {error}"), help)
     })?;
-    Ok((text, recording))
+    Ok((digest, recording))
 }
 
 /// Reads the text of a page or session.
