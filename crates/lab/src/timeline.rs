@@ -277,7 +277,7 @@ impl Received {
 }
 
 /// Observer that passes each event to two others.
-pub(crate) struct Both<'a>(pub(crate) &'a mut dyn Observer, pub(crate) &'a mut dyn Observer);
+pub struct Both<'a>(pub &'a mut dyn Observer, pub &'a mut dyn Observer);
 
 impl Observer for Both<'_> {
     fn on_sent(&mut self, sight: Sight<'_>, purpose: Option<Purpose>) {
@@ -307,6 +307,12 @@ impl Observer for Both<'_> {
     fn on_state(&mut self, state: &SessionState) {
         self.0.on_state(state);
         self.1.on_state(state);
+    }
+
+    fn is_enough(&mut self) -> bool {
+        // Both are asked: each may count.
+        let enough = self.0.is_enough();
+        self.1.is_enough() || enough
     }
 }
 

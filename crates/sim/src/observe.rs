@@ -25,6 +25,10 @@ pub trait Observer {
     /// State of a connection under test after something happened, of each that carries a transfer. It holds until the
     /// next such report of the connection.
     fn on_state(&mut self, _state: &SessionState) {}
+    /// Returns true to end the run where it is, as its stop would. Asked after each event of the simulator.
+    fn is_enough(&mut self) -> bool {
+        false
+    }
 }
 
 /// A packet at a host.

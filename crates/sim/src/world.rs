@@ -208,7 +208,7 @@ impl<'a> World<'a> {
             }
             self.stage.report_losses();
             self.stage.report_states();
-            if is_over(self) {
+            if is_over(self) || self.stage.is_enough() {
                 return Ok(());
             }
         }

@@ -145,6 +145,12 @@ impl Stage<'_> {
         }
     }
 
+    /// Returns true if the observer has seen enough.
+    #[inline]
+    pub(crate) fn is_enough(&mut self) -> bool {
+        self.watch.observer.as_mut().is_some_and(|observer| observer.is_enough())
+    }
+
     #[cold]
     fn tell_sent(&mut self, host: usize, path: usize, content: Content<'_>, purpose: Option<Purpose>) -> PacketId {
         let id = self.watch.next_id();
