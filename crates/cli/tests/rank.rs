@@ -117,3 +117,27 @@ fn errors_say_what_would_be_right() {
         assert!(text.contains(said), "{args:?}: {text}");
     }
 }
+
+/// Conditions whose seeds give the same are counted; of a single condition nothing has an interval or a star.
+#[test]
+fn what_is_one_sample_is_said() {
+    let here = directory("rank-sample");
+    let in_one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let ask = |count: &str| {
+        let words = ["rank", "--count", count, "--repeat", "2", "--schedulers", "min-rtt,redundant", "--set", WORK];
+        let shown = in_one_line(succeed(&here, &[&words[..], &["--report", "rank.html"]].concat()));
+        let page = in_one_line(fs::read_to_string(here.join("rank.html")).unwrap());
+        let json: Value = serde_json::from_str(&succeed(&here, &[&words[..], &["--json"]].concat())).unwrap();
+        (shown, page, json)
+    };
+    let (shown, page, json) = ask("1");
+    let sentence = "One condition is one sample: it has no interval, and no difference has a star.";
+    assert!(shown.contains(sentence) && page.contains(sentence), "{shown}");
+    assert!(!shown.contains('±') && !shown.contains("*:"), "{shown}");
+    assert!(json["standings"][0]["to_best"]["low"].is_null() && json["standings"][1]["to_first"]["half"].is_null());
+    let (shown, page, json) = ask("12");
+    let (all, some) = (json["conditions"].as_u64().unwrap(), json["one_sample"].as_u64().unwrap());
+    assert!(some >= json["deterministic"].as_u64().unwrap() && some > 0 && all == 12, "{some} of {all}");
+    let sentence = format!("{some} of {all} conditions are one sample each");
+    assert!(shown.contains(&sentence) && page.contains(&sentence) && shown.contains('±'), "{shown}");
+}

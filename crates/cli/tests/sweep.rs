@@ -153,3 +153,35 @@ fn errors_say_what_would_be_right() {
     let schema: Value = serde_json::from_str(&succeed(&here, &["sweep", "--schema"])).unwrap();
     assert_eq!(schema["additionalProperties"], false);
 }
+
+/// Listed values over paths that draw nothing: means without an interval, and a sentence that says so.
+#[test]
+fn fixed_conditions_are_one_sample_each() {
+    let here = directory("sweep-fixed");
+    let text = "schedulers = [\"min-rtt\", \"redundant\"]\nbaselines = true\n[repeat]\ncount = 3\n\
+                [[axis]]\nkey = \"path.b.delay\"\nvalues = [\"5ms\", \"50ms\", \"90ms\"]\n\
+                [scenario.path.a]\nrate = \"8mbit\"\ndelay = \"10ms\"\n\
+                [scenario.path.b]\nrate = \"4mbit\"\ndelay = \"20ms\"\n\
+                [[scenario.workload]]\nkind = \"files\"\nsize = \"40kB\"\n";
+    let sentence = "Each condition is one sample: one seed, or seeds that all give the same.";
+    let in_one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let ask = |text: &str| {
+        fs::write(here.join("fixed.toml"), text).unwrap();
+        let shown = in_one_line(succeed(&here, &["sweep", "fixed.toml", "--report", "fixed.html"]));
+        let page = in_one_line(fs::read_to_string(here.join("fixed.html")).unwrap());
+        (shown, page, summary(&here, &["fixed.toml"]))
+    };
+    let (shown, page, json) = ask(text);
+    assert!(shown.contains(sentence) && page.contains(sentence), "{shown}");
+    assert!(!shown.contains('±') && !page.contains("geometric mean over conditions ±"), "{shown}");
+    assert_eq!((json["one_sample"].as_u64(), json["done"].as_u64()), (Some(3), Some(3)));
+    assert_eq!(json["fixed"], true);
+    for standing in json["standings"].as_array().unwrap() {
+        for of in ["to_best", "to_single", "within_2", "slower_than_single"] {
+            assert!(standing[of]["low"].is_null() && standing[of]["high"].is_null(), "{of}: {}", standing[of]);
+        }
+    }
+    let (shown, page, json) = ask(&text.replace("[scenario.path.a]\n", "[scenario.path.a]\nloss = \"20%\"\n"));
+    assert!(shown.contains('±') && !shown.contains(sentence) && !page.contains(sentence), "{shown}");
+    assert_eq!((json["one_sample"].as_u64(), &json["fixed"]), (Some(0), &Value::Bool(false)));
+}

@@ -236,6 +236,11 @@ impl Ratio {
         Some(Ratio { mean: at(0.0), low: half.map(|half| at(-half)), high: half.map(at) })
     }
 
+    /// Returns the same mean without an interval.
+    pub fn without_interval(self) -> Ratio {
+        Ratio { low: None, high: None, ..self }
+    }
+
     fn inverted(self) -> Ratio {
         Ratio { mean: 1.0 / self.mean, low: self.high.map(|x| 1.0 / x), high: self.low.map(|x| 1.0 / x) }
     }

@@ -98,21 +98,33 @@ pub(crate) fn ranking(board: &Leaderboard) -> Table {
 
 /// Legend of the ranking.
 pub(crate) fn notes(board: &Leaderboard) -> Vec<String> {
-    let mut notes = vec![
-        "To best: time over that of the best of all other schedulers, geometric mean over conditions ± its \
-         95 % interval; ≤2 %: share of conditions in which it is at most 2 % slower than that. To TCP: the same to \
-         plain TCP on the best single path; slower: share of conditions in which it is more than 5 % slower. \
-         Repeated: bytes sent again on another subflow, twice: bytes that arrived more than once, of those sent. A \
-         run that does not finish counts until it is stopped."
-            .to_owned(),
-    ];
+    let interval = if board.conditions > 1 { " ± its 95 % interval" } else { "" };
+    let mut notes = vec![format!(
+        "To best: time over that of the best of all other schedulers, geometric mean over conditions{interval}; ≤2 %: \
+         share of conditions in which it is at most 2 % slower than that. To TCP: the same to plain TCP on the best \
+         single path; slower: share of conditions in which it is more than 5 % slower. Repeated: bytes sent again on \
+         another subflow, twice: bytes that arrived more than once, of those sent. A run that does not finish counts \
+         until it is stopped."
+    )];
     notes.push(match board.repeat {
         1 => "With one seed the best is chosen on the seed that it is judged on: partly it is the luckiest. \
               --repeat 2 or more chooses on other seeds."
             .to_owned(),
         _ => "The best is chosen on one half of the seeds and judged on the other, both ways.".to_owned(),
     });
-    if let [first, _, ..] = board.standings.as_slice() {
+    match (board.conditions, board.one_sample) {
+        (1, _) => {
+            notes.push("One condition is one sample: it has no interval, and no difference has a star.".to_owned())
+        }
+        (_, 0) => {}
+        (all, some) => notes.push(format!(
+            "{some} of {all} conditions are one sample each: one seed, or seeds that all give the same. Intervals and \
+             stars are over conditions, which are drawn."
+        )),
+    }
+    if let [first, _, ..] = board.standings.as_slice()
+        && board.conditions > 1
+    {
         let name = &first.scheduler.name;
         notes.push(format!(
             "*: slower than {name}, which is first; paired t-tests over conditions at 5 % for all {} together (Holm).",

@@ -108,14 +108,19 @@ pub(crate) fn sweep_ranking(summary: &Summary) -> Table {
 
 /// Explanation of the columns of the ranking.
 pub(crate) fn sweep_notes(summary: &Summary) -> Vec<String> {
-    let mut notes = vec![
-        "To best: time over that of the best of all other systems, geometric mean over conditions ± its 95 % interval; \
-         the best is chosen on one half of the seeds and judged on the other, both ways. ≤2 %: share of conditions in \
+    let interval = if summary.fixed { "" } else { " ± its 95 % interval" };
+    let mut notes = vec![format!(
+        "To best: time over that of the best of all other systems, geometric mean over conditions{interval}; the \
+         best is chosen on one half of the seeds and judged on the other, both ways. ≤2 %: share of conditions in \
          which it is at most 2 % slower than that. To TCP: the same to plain TCP on the best single path; slower: \
          share of conditions in which it is more than 5 % slower. Repeated: bytes sent again on another subflow, of \
          those sent. A run that does not finish counts until it is stopped."
-            .to_owned(),
-    ];
+    )];
+    notes.extend(summary.fixed.then(|| {
+        "Each condition is one sample: one seed, or seeds that all give the same. Nothing is drawn, so that the means \
+         over these conditions tell of no others and have no interval."
+            .to_owned()
+    }));
     if summary.failures > 0 {
         notes.push("Conditions in which a run broke are left out.".to_owned());
     }

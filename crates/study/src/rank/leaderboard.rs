@@ -18,6 +18,8 @@ pub struct Leaderboard {
     pub conditions: usize,
     /// Number of conditions that draw nothing, which run with one seed.
     pub deterministic: usize,
+    /// Number of conditions that are one sample each: with one seed, or with seeds that all gave the same times.
+    pub one_sample: usize,
     /// Number of seeds in each of the others.
     pub repeat: usize,
     /// Overrides of the conditions, each as a `--set`.
@@ -179,6 +181,7 @@ impl Leaderboard {
         Some(Leaderboard {
             conditions: fields.len(),
             deterministic: fields.iter().filter(|field| field.trials.seeds.len() == 1).count(),
+            one_sample: fields.iter().filter(|field| field.trials.is_one_sample()).count(),
             repeat: league.repeat(),
             sets: league.sets().to_vec(),
             digest: league::digest(fields),

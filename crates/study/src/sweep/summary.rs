@@ -5,7 +5,7 @@ use super::row::{Row, RowDigest};
 use super::score::{SLOWER, Score, Trials, geometric_mean, quantile, scores};
 use super::store::{Manifest, Parts, Store, StoreError, SystemInfo};
 use super::versus::Share;
-use crate::rank::is_oracle;
+use crate::rank::{Condition, is_oracle};
 use anabranch_lab::pairwise::Ratio;
 use anabranch_lab::statistic::Cell;
 use serde::Serialize;
@@ -26,6 +26,10 @@ pub struct Summary {
     pub conditions: u64,
     /// Number of conditions that have been run.
     pub done: u64,
+    /// Number of these that are one sample each: with one seed, or with seeds that all gave the same times.
+    pub one_sample: u64,
+    /// True if all of them are, and none of their settings is drawn: the means over them have no interval.
+    pub fixed: bool,
     /// Number of rows, one per run.
     pub rows: u64,
     /// SHA-256 of all rows in order: equal for equal results, however the work was divided.
@@ -181,6 +185,8 @@ impl Summary {
         let axes = Binned::of(&manifest.axes);
         let mut tallies: Vec<Tally> = manifest.systems.iter().map(|_| Tally::default()).collect();
         let (mut done, mut rows, mut failures, mut failed) = (0, 0, 0, Vec::new());
+        let (mut one_sample, mut whole) = (0, 0);
+        let mut drawn = manifest.axes.iter().any(|axis| axis.drawn);
         let mut digest = RowDigest::default();
         store.read(parts, &mut |condition| {
             done += 1;
@@ -197,6 +203,9 @@ impl Summary {
             if trials.systems.len() != tallies.len() {
                 return;
             }
+            whole += 1;
+            one_sample += u64::from(trials.is_one_sample());
+            drawn |= Condition::named(&condition[0].scenario).is_some();
             let cell = axes.as_ref().and_then(|axes| axes.cell(&condition[0].axes));
             let all = scores(&trials, &oracles);
             for (n, score) in all.iter().enumerate() {
@@ -207,7 +216,11 @@ impl Summary {
         let key = |n: &usize| tallies[*n].mean();
         // Stable: equal ones stay in the order asked for.
         order.sort_by(|a, b| key(a).total_cmp(&key(b)));
-        let standing = |(rank, n): (usize, &usize)| tallies[*n].standing(rank + 1, &manifest.systems[*n], oracles[*n]);
+        let fixed = whole > 0 && one_sample == whole && !drawn;
+        let standing = |(rank, n): (usize, &usize)| {
+            let standing = tallies[*n].standing(rank + 1, &manifest.systems[*n], oracles[*n]);
+            if fixed { standing.without_intervals() } else { standing }
+        };
         let set_aside = parts.set_aside.iter().map(|(path, why)| (path.display().to_string(), why.clone()));
         Ok(Summary {
             kind: manifest.kind.clone(),
@@ -216,6 +229,8 @@ impl Summary {
             digest: manifest.digest.clone(),
             conditions: manifest.conditions,
             done,
+            one_sample,
+            fixed,
             rows,
             rows_digest: digest.finish(),
             axes: manifest.axes.clone(),
@@ -225,6 +240,22 @@ impl Summary {
             failed,
             set_aside: set_aside.collect(),
         })
+    }
+}
+
+impl Standing {
+    /// Returns the same without intervals.
+    fn without_intervals(self) -> Standing {
+        let share = |it: Option<Share>| it.map(Share::without_interval);
+        Standing {
+            to_best: self.to_best.map(Ratio::without_interval),
+            to_single: self.to_single.map(Ratio::without_interval),
+            within_2: share(self.within_2),
+            within_5: share(self.within_5),
+            within_20: share(self.within_20),
+            slower_than_single: share(self.slower_than_single),
+            ..self
+        }
     }
 }
 

@@ -388,3 +388,36 @@ fn the_example_of_the_documentation_is_the_shipped_file() {
         }
     }
 }
+
+/// Listed values over a path without draws are one sample each: the means have no interval. Where loss is drawn from
+/// the seed, they have one.
+#[test]
+fn fixed_conditions_have_no_interval() {
+    let summary = |text: &str| {
+        let campaign = read(text);
+        let made = tempfile::tempdir().unwrap();
+        let manifest = campaign.manifest("sweep", "", "");
+        let store = Store::open(made.path(), &manifest).unwrap();
+        let all = Range { start: 0, end: campaign.conditions() };
+        campaign.work(&store, std::slice::from_ref(&all), &Work::on(1, &|| {})).unwrap();
+        Summary::of(&store, &manifest).unwrap()
+    };
+    let listed = "values = [\"0%\"]";
+    let fixed = SWEEP.replace("uniform = [\"0.5%\", \"4%\"]", listed);
+    let draw = "[draw]\nmethod = \"latin-hypercube\"\ncount = 3\n";
+    assert!(fixed.contains(draw) && fixed.contains(listed));
+    let it = summary(&fixed.replace(draw, ""));
+    assert_eq!((it.done, it.one_sample, it.fixed), (2, 2, true));
+    for standing in &it.standings {
+        let (best, share) = (standing.to_best.unwrap(), standing.within_2.unwrap());
+        assert_eq!((best.low, best.high, share.low, share.high), (None, None, None, None));
+        assert!(standing.to_single.unwrap().low.is_none() && standing.slower_than_single.unwrap().high.is_none());
+    }
+    let lossy = summary(&fixed.replace(draw, "").replace(listed, "values = [\"20%\"]"));
+    assert!(lossy.one_sample < lossy.done && !lossy.fixed, "{} of {}", lossy.one_sample, lossy.done);
+    assert!(lossy.standings.iter().all(|it| it.to_best.unwrap().low.is_some()));
+    // Values that are drawn are samples, with one seed each as well.
+    assert!(!summary(SWEEP).fixed);
+    let single = summary(&SWEEP.replace("count = 2", "count = 1"));
+    assert_eq!((single.one_sample, single.fixed), (single.done, false));
+}

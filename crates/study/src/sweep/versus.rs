@@ -12,11 +12,11 @@ use serde::Serialize;
 pub struct Share {
     /// The share.
     pub share: f64,
-    /// Lower end of the 95 % interval.
-    pub low: f64,
+    /// Lower end of the 95 % interval; absent where conditions are fixed and one sample each.
+    pub low: Option<f64>,
     /// Upper end of the 95 % interval (Wilson, *Probable Inference, the Law of Succession, and Statistical Inference*,
     /// Journal of the American Statistical Association 1927).
-    pub high: f64,
+    pub high: Option<f64>,
 }
 
 /// Returns the logarithm of the ratio of times of the best of `ours` to the best of `theirs`; each is given by the
@@ -56,7 +56,12 @@ impl Share {
         let share = count / n;
         let (z2, spread) = (Z * Z, Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt());
         let at = |side: f64| ((share + z2 / (2.0 * n) + side) / (1.0 + z2 / n)).clamp(0.0, 1.0);
-        Some(Share { share, low: at(-spread), high: at(spread) })
+        Some(Share { share, low: Some(at(-spread)), high: Some(at(spread)) })
+    }
+
+    /// Returns the same share without an interval.
+    pub(crate) fn without_interval(self) -> Share {
+        Share { low: None, high: None, ..self }
     }
 }
 
@@ -99,9 +104,9 @@ mod tests {
     fn a_share_by_hand() {
         let share = Share::of((0..10).map(|n| n < 8)).unwrap();
         assert_eq!(share.share, 0.8);
-        assert!((share.low - 0.490).abs() < 1e-3 && (share.high - 0.943).abs() < 1e-3, "{share:?}");
+        assert!((share.low.unwrap() - 0.490).abs() < 1e-3 && (share.high.unwrap() - 0.943).abs() < 1e-3, "{share:?}");
         assert_eq!(Share::of(std::iter::empty()), None);
         let none = Share::of([false; 4].into_iter()).unwrap();
-        assert!(none.share == 0.0 && none.low == 0.0 && none.high > 0.4);
+        assert!(none.share == 0.0 && none.low == Some(0.0) && none.high > Some(0.4));
     }
 }
