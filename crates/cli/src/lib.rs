@@ -40,6 +40,7 @@ mod result_file;
 mod run;
 mod schema;
 mod script;
+mod stop;
 mod study;
 mod sweep;
 mod trace;

@@ -8,13 +8,14 @@ use crate::failure::Failure;
 use crate::host;
 use crate::output;
 use crate::result_file::ResultFile;
+use crate::stop;
 use anabranch_lab::format::{WHY, WHY_CAPTURE};
 use anabranch_lab::{Keep, Recorder};
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
 use anabranch_scenario::{Scenario, split_policies};
 use anabranch_units::{Duration, input};
-use anabranch_why::{Alternatives, Answer, CaptureInquiry, Inquiry, Others, Trace};
+use anabranch_why::{Alternatives, Answer, CaptureInquiry, Inquiry, Kind, Others, Trace};
 use clap::Args as ClapArgs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use std::sync::Arc;
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "Examples:
   anabranch why wlan-lte
-  anabranch why my.toml --repeat 30
+  anabranch why my.toml --repeat 10                   every change, over ten seeds
   anabranch why asymmetric-10-100 --set host.receive-buffer=64KiB
   anabranch why path-failure --schedulers late,ecf:beta=0.5 --json
   anabranch why capture.pcapng                        of a capture, from its packets alone
@@ -37,7 +38,11 @@ use std::sync::Arc;
 
 One sentence first. Then the time of the longest transfer of the first repetition as a bar, one for the connection and
 one for each path; the time of all transfers by limit; and what each change would have given. docs/why.md says what each
-limit means.")]
+limit means.
+
+Of a scenario it makes one run, and as many with one thing changed as fit into five times the work of that run: those
+first on whose limits the time went. What was not tried is listed. Ctrl-C ends the work, and the answer is that of the
+runs made until then; a second one ends the command.")]
 pub struct WhyArgs {
     /// A scenario file, or the name of a shipped scenario, or of a drawn one, drawn/SEED/NUMBER (`anabranch rank`); or
     /// captures of one connection in pcap or pcapng, from one end or both. With --follow: processes by their numbers,
@@ -66,7 +71,8 @@ pub struct WhyArgs {
     /// Seed of the first repetition; each further one takes the next.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Number of repetitions of the run and of each counterfactual; 10 unless given.
+    /// Number of repetitions of the run and of each counterfactual, all of which are then tried. Unless given, one, and
+    /// those that fit into five times the work of a run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repeat: Option<u32>,
     /// The schedulers to try in place of the scenario's, with commas between.
@@ -93,8 +99,6 @@ pub struct WhyArgs {
 
 /// Options that make sense for runs only.
 const OF_RUNS: [&str; 6] = ["sets", "seed", "repeat", "schedulers", "congestions", "jobs"];
-/// Repetitions of a run unless given.
-const REPETITIONS: u32 = 10;
 
 /// Answers for captures or for a scenario.
 pub fn why(catalogue: &Arc<Catalogue>, args: &WhyArgs) -> Result<(), Failure> {
@@ -174,8 +178,11 @@ fn of_scenario(catalogue: &Arc<Catalogue>, name: &str, args: &WhyArgs) -> Result
         others.congestion.iter().try_for_each(|it| anabranch_study::load(catalogue, name, &[set(it)]).map(drop))?;
     }
     let seed = args.seed.unwrap_or(scenario.seed);
-    let answer =
-        ask(catalogue, &scenario, name, &others, (seed, args.repeat.unwrap_or(REPETITIONS) as usize), args.jobs)?;
+    let asked: Vec<Kind> = [(&args.schedulers, Kind::Scheduler), (&args.congestions, Kind::Congestion)]
+        .into_iter()
+        .filter_map(|(named, kind)| named.as_ref().map(|_| kind))
+        .collect();
+    let answer = ask(catalogue, &scenario, name, (&others, &asked), (seed, args.repeat), args.jobs)?;
     if args.report.is_some() || args.xpl.is_some() {
         let traces = traces(&scenario, &answer)?;
         if let Some(path) = &args.report {
@@ -219,13 +226,13 @@ fn traces(scenario: &Scenario, answer: &Answer) -> Result<Vec<Trace>, Failure> {
     Ok(traces)
 }
 
-/// Makes the runs of an inquiry into the scenario called `name`.
+/// Makes the runs of an inquiry into the scenario called `name`, up to Ctrl-C or SIGTERM.
 fn ask(
     catalogue: &Arc<Catalogue>,
     scenario: &Scenario,
     name: &str,
-    others: &Others,
-    (seed, repeat): (u64, usize),
+    (others, asked): (&Others, &[Kind]),
+    (seed, repeat): (u64, Option<u32>),
     jobs: usize,
 ) -> Result<Answer, Failure> {
     let load = |more: &[String]| {
@@ -233,9 +240,15 @@ fn ask(
         anabranch_study::load(catalogue, name, &sets)
     };
     let alternatives = Alternatives::of(scenario, catalogue, others, &load);
-    let inquiry = Inquiry::new(scenario, alternatives, seed, repeat);
+    let inquiry = match repeat {
+        Some(repeat) => Inquiry::new(scenario, alternatives, seed, repeat as usize),
+        None => Inquiry::brief(scenario, alternatives, seed).asked(asked),
+    };
+    let inquiry = inquiry.stoppable(&stop::flag()?);
     let jobs = output::threads(jobs, inquiry.len());
     let bar = output::progress(inquiry.len());
+    // The first run may take long.
+    bar.tick();
     let answer = inquiry.run(jobs, &load, &|done, planned| {
         bar.set_length(planned as u64);
         bar.set_position(done as u64);

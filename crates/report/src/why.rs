@@ -23,11 +23,26 @@ pub fn why(answer: &Answer, width: usize) -> String {
     }
     if !answer.left_out.is_empty() {
         text += "\nNot tried:\n";
-        for left in &answer.left_out {
-            text += &hang(&format!("  {}: ", left.what), &left.because, width);
+        for (because, all) in left_out(answer) {
+            text += &match all.as_slice() {
+                [one] => hang(&format!("  {one}: "), because, width),
+                all => format!("  {because}:\n{}", hang("    ", &all.join(", "), width)),
+            };
         }
     }
     text
+}
+
+/// Changes that were not tried, by their reason.
+pub(crate) fn left_out(answer: &Answer) -> Vec<(&str, Vec<&str>)> {
+    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+    for left in &answer.left_out {
+        match by_reason.iter_mut().find(|(because, _)| *because == left.because) {
+            Some((_, all)) => all.push(&left.what),
+            None => by_reason.push((&left.because, vec![&left.what])),
+        }
+    }
+    by_reason
 }
 
 /// One bar for the connection and one for each path, with a legend of the letters.
@@ -142,8 +157,9 @@ pub(crate) fn counterfactuals_table(answer: &Answer, width: usize) -> Table {
         key(b).total_cmp(&key(a))
     });
     for tried in order {
-        let difference = tried.difference.map_or("not finished".to_owned(), |it| cell(it, true));
-        rows.push([tried.what.clone(), bound(cell(tried.value, false), tried.unfinished_runs), difference]);
+        let least = usize::from(tried.at_least);
+        let difference = tried.difference.map_or("not finished".to_owned(), |it| bound(cell(it, true), least));
+        rows.push([tried.what.clone(), bound(cell(tried.value, false), tried.unfinished_runs + least), difference]);
     }
     // Long names of paths go on in further lines, so that the numbers keep their place.
     let length = |text: &str| text.chars().count();
@@ -179,6 +195,7 @@ mod tests {
             larger: 0,
             smaller: 3,
             unfinished_runs: 0,
+            at_least: false,
         };
         let share = |limit, time_ns: u64| Share { limit, path: None, time_ns, share: time_ns as f64 / 1e9 };
         let answer = Answer {
@@ -187,6 +204,9 @@ mod tests {
             sets: Vec::new(),
             seed: 1,
             runs: 0,
+            events: 0,
+            budget: None,
+            stopped: false,
             repeat: 1,
             paths: vec![path],
             sentence: "A sentence.".to_owned(),

@@ -22,6 +22,15 @@ pub struct Answer {
     /// Number of runs that were made for this answer.
     #[serde(default)]
     pub runs: usize,
+    /// Number of simulator events in these runs: the work that the answer took, the same on every machine.
+    #[serde(default)]
+    pub events: u64,
+    /// Number of events that it was to take at most; absent where the number of repetitions was given.
+    #[serde(default)]
+    pub budget: Option<u64>,
+    /// True if it was stopped before all of its runs were made.
+    #[serde(default)]
+    pub stopped: bool,
     /// The paths' names, in order.
     pub paths: Vec<String>,
     /// The answer in plain words.
@@ -208,6 +217,10 @@ pub struct Tried {
     pub smaller: usize,
     /// Number of repetitions in which transfers did not finish.
     pub unfinished_runs: usize,
+    /// True if the run was ended early because of the work it takes, when it had already carried more than the run as
+    /// it is: value and difference are then lower bounds.
+    #[serde(default)]
+    pub at_least: bool,
 }
 
 impl From<Estimate> for Measure {

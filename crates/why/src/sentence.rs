@@ -7,7 +7,7 @@ use crate::{Kind, Limit};
 /// Smallest gain, as a share of the measure, that is worth a word.
 const WORTH_IT: f64 = 0.02;
 /// Smallest gain, as a share of the measure, of a fault that is named first.
-const FAULT: f64 = 0.05;
+pub(crate) const FAULT: f64 = 0.05;
 /// Least gain of a fault that is named first, as a share of what another policy or size would give: where a fault is
 /// there, policies differ mostly in how well they bear it.
 const BEFORE_POLICIES: f64 = 0.6;
@@ -23,6 +23,13 @@ const MUCH: f64 = 0.15;
 
 /// Puts an answer into words. `buffers` are those that the data passes through.
 pub(crate) fn sentence(answer: &Answer, buffers: &DataBuffers) -> String {
+    let sentence = of_runs(answer, buffers);
+    let until = if answer.stopped { " It was stopped: this is of the runs made until then." } else { "" };
+    sentence + until
+}
+
+/// The same of the runs that there are.
+fn of_runs(answer: &Answer, buffers: &DataBuffers) -> String {
     if answer.transfers.is_empty() {
         let mut sentences = idle_paths(answer, |_| true);
         sentences.push("There is no transfer to judge.".to_owned());
@@ -210,7 +217,7 @@ fn without(answer: &Answer, tried: &Tried) -> String {
         let end = if unfinished { "" } else { ": it delays what is sent, and this took no longer for it" };
         return format!("{begin}{end}.");
     };
-    let much = difference(answer, gain);
+    let much = difference(answer, tried, gain);
     format!("{begin}. Without that {much}{}.", command(tried))
 }
 
@@ -350,7 +357,7 @@ pub(crate) fn remedy(answer: &Answer) -> Option<usize> {
 }
 
 /// Kind of counterfactual that brings a path into use.
-fn brings(reason: Reason) -> Option<Kind> {
+pub(crate) fn brings(reason: Reason) -> Option<Kind> {
     match reason {
         Reason::Backup => Some(Kind::RegularPath),
         Reason::PlainTcp => Some(Kind::Multipath),
@@ -366,13 +373,14 @@ fn is_buffer(kind: Kind) -> bool {
 /// A counterfactual that helped, as a sentence.
 fn helped(answer: &Answer, tried: &Tried) -> String {
     let gained = gain(answer, tried);
-    let much = gained.map_or(String::new(), |gain| difference(answer, gain));
+    let much = gained.map_or(String::new(), |gain| difference(answer, tried, gain));
     format!("With {} {much}{}.", tried.what, command(tried))
 }
 
 /// A gain as a clause.
-fn difference(answer: &Answer, gain: Measure) -> String {
+fn difference(answer: &Answer, tried: &Tried, gain: Measure) -> String {
     let amount = amount(gain, &answer.unit);
+    let amount = if tried.at_least { format!("at least {amount}") } else { amount };
     // One run says nothing about others.
     let once = if gain.n < 2 { ", on this one seed" } else { "" };
     match answer.unit.as_str() {

@@ -95,9 +95,10 @@ impl Page {
         if !answer.counterfactuals.is_empty() {
             let mut tried =
                 Grid::of(why::counterfactuals_table(answer, usize::MAX), "With one thing changed".to_owned());
-            tried
-                .notes
-                .extend(answer.left_out.iter().map(|left| format!("Not tried: {}: {}.", left.what, left.because)));
+            let left_out = why::left_out(answer).into_iter();
+            tried.notes.extend(left_out.map(|(because, all)| format!("Not tried: {}: {because}.", all.join(", "))));
+            let bounds = answer.counterfactuals.iter().any(|tried| tried.at_least);
+            tried.notes.extend(bounds.then(|| "≥: the run was ended early, when it had carried so much.".to_owned()));
             section.tables.push(tried);
         }
         made(format!("Why was it slow? {}", answer.scenario), section, command)
