@@ -2,11 +2,15 @@
 //!
 //! ```text
 //! study     figures and tables of papers: axes, systems, plots, statements -> verdicts
+//! field     results that others measured, beside predictions from their inputs
 //! sweep     systems over axes of conditions, run by any number of processes
 //! rank      the leaderboard: conditions drawn from a distribution, and a search for the worst of them
 //! ```
 #![forbid(unsafe_code)]
 
+// A page in a browser reads no files and fetches nothing.
+#[cfg(not(target_arch = "wasm32"))]
+pub mod field;
 pub mod figure;
 mod load;
 pub mod rank;

@@ -416,7 +416,7 @@ fn axis(at: &At<AxisTable>) -> Result<Axis, Problem> {
 }
 
 /// Replaces `{}` in the template by the value, and `{*2.5}` by 2.5 times the value.
-fn fill(template: &At<String>, x: f64) -> Result<String, Problem> {
+pub(crate) fn fill(template: &At<String>, x: f64) -> Result<String, Problem> {
     let wrong = || {
         Problem::at(&template.span, "text between braces is not understood", "accepted: `{}` or `{*2.5}` for the value")
     };
@@ -437,7 +437,7 @@ fn fill(template: &At<String>, x: f64) -> Result<String, Problem> {
     if text == template.value {
         return Err(Problem::at(
             &template.span,
-            "the text does not use the value of the axis",
+            "the text does not use the value",
             "accepted: `{}` in place of the value",
         ));
     }

@@ -70,12 +70,12 @@ impl Metric {
         self.statistic.censoring
     }
 
-    pub(super) fn unit(&self) -> &'static str {
+    pub(crate) fn unit(&self) -> &'static str {
         self.statistic.metric_unit()
     }
 
     /// Describes it in words, with its argument.
-    pub(super) fn about(&self) -> String {
+    pub(crate) fn about(&self) -> String {
         match self.statistic.argument() {
             Argument::None => self.statistic.about.to_owned(),
             _ => format!("{} ({})", self.statistic.about, self.argument),

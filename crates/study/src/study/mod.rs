@@ -30,6 +30,8 @@ pub mod theory;
 
 pub use grid::StudyError;
 pub use load::Study;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use load::fill;
 pub use outline::{AxisOutline, Outline, SystemOutline};
 pub use over_time::SERIES;
 pub use papers::{PAPERS, Paper};

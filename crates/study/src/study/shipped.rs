@@ -79,7 +79,9 @@ mod tests {
                 there.extend(name.strip_suffix(".toml").map(str::to_owned));
             }
         }
-        let shipped: BTreeSet<String> = STUDIES.iter().chain(BASES).map(|it| it.name.to_owned()).collect();
+        let fields = crate::field::Field::names().map(str::to_owned);
+        let shipped: BTreeSet<String> =
+            STUDIES.iter().chain(BASES).map(|it| it.name.to_owned()).chain(fields).collect();
         assert_eq!(shipped, there);
     }
     /// Tallies treat statements with the same sentence as parts of one, in whatever study they are.

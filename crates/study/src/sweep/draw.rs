@@ -5,7 +5,7 @@ use anabranch_units::Seed;
 
 /// Coordinates of drawn points.
 #[derive(Clone, Debug)]
-pub(super) struct Draws {
+pub(crate) struct Draws {
     method: Method,
     seed: u64,
     count: u64,
@@ -16,7 +16,7 @@ pub(super) struct Draws {
 impl Draws {
     /// Draws points for these axes. Each axis has random streams of its own: another axis leaves their values as they
     /// are.
-    pub(super) fn new(method: Method, seed: u64, count: u64, axes: &[&str]) -> Draws {
+    pub(crate) fn new(method: Method, seed: u64, count: u64, axes: &[&str]) -> Draws {
         let parts = match method {
             Method::LatinHypercube => axes.iter().map(|name| permutation(seed, name, count)).collect(),
             Method::Random | Method::Sobol => Vec::new(),
@@ -35,7 +35,7 @@ impl Draws {
     }
 
     /// Returns the coordinate of a point on the axis of that index and name.
-    pub(super) fn coordinate(&self, point: u64, place: usize, name: &str) -> f64 {
+    pub(crate) fn coordinate(&self, point: u64, place: usize, name: &str) -> f64 {
         let jitter = || Seed(self.seed).child(&format!("sweep/{name}/{point}")).stream("coordinate").unit();
         match self.method {
             Method::Random => jitter(),

@@ -25,6 +25,10 @@ mod work;
 
 pub use axis::AxisInfo;
 pub use campaign::Campaign;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use draw::Draws;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use file::Method;
 pub use file::schema;
 pub(crate) use load::{has_scenario, inline};
 pub use row::{Layout, Numbers, Row, RowDigest, Trial};
