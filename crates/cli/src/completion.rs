@@ -109,7 +109,11 @@ impl Source {
         match self {
             Source::List(list) => list::names(catalogue, list).unwrap_or_default(),
             Source::Named => named_list().map_or(Vec::new(), |list| Source::List(list).entries(catalogue)),
-            Source::Papers => PAPERS.iter().map(|paper| (paper.key.to_owned(), paper.citation.to_owned())).collect(),
+            Source::Papers => {
+                let field = ("field".to_owned(), "field studies: results that others measured".to_owned());
+                let papers = PAPERS.iter().map(|paper| (paper.key.to_owned(), paper.citation.to_owned()));
+                papers.chain([field]).collect()
+            }
         }
     }
 }

@@ -28,6 +28,7 @@ mod documentation;
 #[cfg_attr(target_os = "linux", expect(dead_code, reason = "here there are only its tests"))]
 mod elsewhere;
 mod failure;
+mod field;
 #[cfg(target_os = "linux")]
 mod host;
 mod inspect;

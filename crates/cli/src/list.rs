@@ -12,6 +12,7 @@ use anabranch_policy::{Catalogue, Table};
 use anabranch_report::hang;
 use anabranch_scenario::Scenario;
 use anabranch_scenario::shipped::SHIPPED;
+use anabranch_study::field::Field;
 use anabranch_study::study::Study;
 use anabranch_units::nearest;
 use clap::{Args as ClapArgs, ValueEnum};
@@ -266,5 +267,9 @@ fn studies() -> Result<Vec<Item>, Failure> {
         let paper = Some(format!("{}, {}", study.paper(), study.figure()));
         Ok(Item { paper, ..plain(name, study.title()) })
     };
-    Study::names().map(item).collect()
+    let field = |name: &str| {
+        let field = Field::load(name)?;
+        Ok(Item { paper: Some("field study".to_owned()), ..plain(name, field.title()) })
+    };
+    Study::names().map(item).chain(Field::names().map(field)).collect()
 }

@@ -1,11 +1,12 @@
 //! `anabranch schema`: JSON schemas of scenario files, of what `--json` prints, and of lines of events and logs.
 
 use crate::failure::Failure;
-use crate::{host, list, output, rank, script, study};
+use crate::{field, host, list, output, rank, script, study};
 use anabranch_lab::format::{self, Document, Format};
 use anabranch_lab::{JournalLine, Measured, PacketEvent, RunHead, pairwise::Standings};
 use anabranch_policy::Catalogue;
 use anabranch_report::Results;
+use anabranch_study::field::FieldResult;
 use anabranch_study::study::StudyResult;
 use anabranch_study::sweep::{Manifest, Summary};
 use anabranch_units::nearest;
@@ -34,7 +35,7 @@ type Made = fn(&Format) -> Value;
 pub type Row = (&'static Format, Made);
 
 /// Formats, each with the type that is printed, or those of the first and the other lines; [`host::SCHEMAS`] has more.
-static SCHEMAS: [Row; 19] = [
+static SCHEMAS: [Row; 21] = [
     (&format::RUNS, runs),
     (&format::COMPARISON, comparison),
     (&format::PAIRWISE, document::<Standings>),
@@ -46,6 +47,8 @@ static SCHEMAS: [Row; 19] = [
     (&format::STUDY, document::<StudyResult>),
     (&format::STUDIES, built::<study::Studies<'_>>),
     (&format::STUDY_LIST, built::<study::StudyList<'_>>),
+    (&format::FIELD_STUDY, document::<FieldResult>),
+    (&format::FIELD_STUDIES, built::<field::Fields<'_>>),
     (&format::WHY, built::<anabranch_why::Answer>),
     (&format::WHY_CAPTURE, built::<anabranch_why::CaptureAnswer>),
     (&format::TWIN, built::<anabranch_why::Twin>),

@@ -3,6 +3,7 @@
 use crate::args::{Overrides, What};
 use crate::completion::Names;
 use crate::failure::Failure;
+use crate::field;
 use crate::output;
 use crate::result_file::{ResultFile, draw, figure_file};
 use anabranch_lab::Journal;
@@ -11,6 +12,7 @@ use anabranch_policy::Catalogue;
 use anabranch_report::Sheet;
 use anabranch_report::html::{Page, page};
 use anabranch_scenario::in_shell;
+use anabranch_study::field::Field;
 use anabranch_study::study::{PAPERS, Prepared, Provenance, Study, StudyResult};
 use clap::Args as ClapArgs;
 use indicatif::ProgressBar;
@@ -29,10 +31,12 @@ use std::sync::Arc;
   anabranch study late/fig10 --figure fig10.pgf
   anabranch study late/fig10 --quick --congestion cubic
   anabranch study my-study.toml --out results --jobs 4
+  anabranch study field/conext23 --data Satellite-vs-Cellular
 
 Results lie in the directory of --out: runs.jsonl, the journal of all runs, and for each study NAME.json (figures and \
 verdicts), NAME.csv and NAME.parquet (one row per run). A study that runs again takes from the journal the runs \
-that it has, also after it was killed; figures that need the same runs share them.")]
+that it has, also after it was killed; figures that need the same runs share them. Field studies, of results that \
+others measured, have NAME.json alone, and --repeat is the number of their draws.")]
 pub struct StudyArgs {
     /// Studies by name (`anabranch study --list`), or study files.
     #[arg(value_name = "NAME", required_unless_present_any = ["list", "paper", "all"],
@@ -41,7 +45,7 @@ pub struct StudyArgs {
     /// List the studies in this program.
     #[arg(long, conflicts_with_all = ["names", "all", "report", "figure"])]
     pub list: bool,
-    /// Run all studies of this paper: late, lowlat, f2p, acksp or rbp.
+    /// Run all studies of this paper: late, lowlat, f2p, acksp or rbp; or field: all field studies.
     #[arg(long, value_name = "PAPER", conflicts_with = "names", add = Names::papers())]
     pub paper: Option<String>,
     /// Run all studies of all papers.
@@ -59,6 +63,9 @@ pub struct StudyArgs {
     /// For each statement that fails, search for the fewest changes of assumptions under which it is reproduced.
     #[arg(long)]
     pub sensitivity: bool,
+    /// Directory of the recordings that a field study needs, as its authors published them.
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
     /// Directory of the results.
     #[arg(long, value_name = "DIR", default_value = "anabranch-studies")]
     pub out: PathBuf,
@@ -83,6 +90,13 @@ pub struct StudyArgs {
 pub fn study(catalogue: &Arc<Catalogue>, args: &StudyArgs) -> Result<(), Failure> {
     if args.list {
         return list(args);
+    }
+    if field::is_asked_for(args) {
+        return field::field(catalogue, args);
+    }
+    if args.data.is_some() {
+        let help = "accepted with it: field/NAME, or the file of a field study";
+        return Err(Failure::Refused(miette::miette!(help = help, "--data is for field studies")));
     }
     let studies = chosen(args)?;
     // All are read before the first runs: what is wrong shows at once.
@@ -175,7 +189,7 @@ struct Listed<'a> {
 }
 
 /// Writes one of the files of a study.
-fn file(args: &StudyArgs, name: &str, extension: &str, bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn file(args: &StudyArgs, name: &str, extension: &str, bytes: &[u8]) -> Result<(), Failure> {
     let path = args.out.join(format!("{}.{extension}", stem(name)));
     if let Some(directory) = path.parent() {
         let made = std::fs::create_dir_all(directory);
@@ -232,8 +246,8 @@ fn of_paper(paper: &str) -> Result<Vec<String>, Failure> {
 }
 
 /// Returns the path of a study's results below `--out`: its name, or for a study file the name without folders.
-fn stem(name: &str) -> String {
-    match Study::names().any(|known| known == name) {
+pub(crate) fn stem(name: &str) -> String {
+    match Study::names().chain(Field::names()).any(|known| known == name) {
         true => name.to_owned(),
         false => Path::new(name).file_stem().map_or_else(|| "study".into(), |stem| stem.to_string_lossy()).into_owned(),
     }
@@ -261,6 +275,9 @@ fn list(args: &StudyArgs) -> Result<(), Failure> {
             text += &anabranch_report::hang(&label, study.title(), output::width());
         }
         text.push('\n');
+    }
+    if args.paper.is_none() {
+        text += &field::list()?;
     }
     output::print(&text)
 }

@@ -11,7 +11,7 @@ mod common;
 use anabranch_lab::RunHead;
 use anabranch_lab::format::{FORMATS, Format, PACKET_EVENTS};
 use common::schema::Schema;
-use common::{STUDY, SWEEP, WORK, anabranch, directory, succeed};
+use common::{FIELD, STUDY, SWEEP, WORK, anabranch, directory, succeed};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Commands that print a document, with its format.
-const PRINTED: [(&str, &[&str]); 30] = [
+const PRINTED: [(&str, &[&str]); 31] = [
     ("runs", &["run", "small.toml", "--repeat", "2", "--json"]),
     ("runs", &["run", "page.toml", "--json"]),
     ("runs", &["run", "small.toml", "--set", "path.b.middlebox=[{kind=\"strip\"}]", "--json"]),
@@ -50,6 +50,7 @@ const PRINTED: [(&str, &[&str]); 30] = [
     ("sweep", &["sweep", "sweep.toml", "--out", "parts", "--json"]),
     ("studies", &["study", "study.toml", "--quick", "--out", "studies", "--sensitivity", "--json"]),
     ("study-list", &["study", "--list", "--json"]),
+    ("field-studies", &["study", "field.toml", "--repeat", "2", "--out", "fields", "--json"]),
     ("why-capture", &["why", "captures/client.pcapng", "captures/server.pcapng", "--json"]),
     ("why-capture", &["why", "plain/client.pcapng", "--json"]),
     ("twin", &["twin", "captures/client.pcapng", "captures/server.pcapng", "--json"]),
@@ -72,8 +73,12 @@ const PRINTED: [(&str, &[&str]); 30] = [
 ];
 
 /// Files that some of these commands leave, with their format. Each line of the last is a document.
-const LEFT: [(&str, &str); 3] =
-    [("study", "studies/study.json"), ("campaign", "parts/manifest.json"), ("run-journal", "kept/runs.jsonl")];
+const LEFT: [(&str, &str); 4] = [
+    ("study", "studies/study.json"),
+    ("field-study", "fields/field.json"),
+    ("campaign", "parts/manifest.json"),
+    ("run-journal", "kept/runs.jsonl"),
+];
 
 /// Formats of documents that need a testbed.
 const ON_A_TESTBED: [&str; 4] = ["calibration", "testbed", "service", "transfer"];
@@ -96,7 +101,7 @@ const PAGE: &str = "[[workload]]\nkind = \"web\"\npage = { objects = 5, total = 
 fn place(test: &str) -> PathBuf {
     let here = directory(&format!("schemas-{test}"));
     let files = [("small.toml", FILES), ("page.toml", PAGE)].map(|(name, work)| (name, format!("{PATHS}{work}")));
-    let others = [("sweep.toml", SWEEP.to_owned()), ("study.toml", STUDY.to_owned())];
+    let others = [("sweep.toml", SWEEP.to_owned()), ("study.toml", STUDY.to_owned()), ("field.toml", FIELD.to_owned())];
     for (name, text) in files.into_iter().chain(others) {
         fs::write(here.join(name), text).unwrap();
     }

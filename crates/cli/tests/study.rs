@@ -5,7 +5,7 @@
 mod common;
 
 use anabranch_study::study::Study;
-use common::{STUDY, anabranch, directory, succeed};
+use common::{FIELD, STUDY, anabranch, directory, succeed};
 use std::fs;
 use std::path::Path;
 
@@ -209,4 +209,51 @@ fn the_quick_verdicts_are_those_of_the_last_time() {
         "verdicts changed; if that is meant: BLESS=1 cargo test -p anabranch-cli --test study\n{}",
         changed.join("\n")
     );
+}
+
+#[test]
+fn a_field_study_says_which_measured_numbers_are_inside() {
+    let here = directory("field-study");
+    fs::write(here.join("mine.toml"), FIELD).unwrap();
+    let text = succeed(&here, &["study", "mine.toml", "--report", "page.html", "--reproduction", "field.md"]);
+    let verdict = |name: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(name));
+        line.unwrap_or_else(|| panic!("{name}: {text}")).split_whitespace().last().unwrap().to_owned()
+    };
+    assert_eq!((verdict("right"), verdict("wrong")), ("inside".to_owned(), "above".to_owned()), "{text}");
+    assert!(text.contains("Measured inside the predicted range in 1 of 2 rows"), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_slice(&fs::read(here.join("anabranch-studies/mine.json")).unwrap()).unwrap();
+    assert_eq!((json["inside"].as_u64(), json["runs"].as_u64()), (Some(1), Some(5)));
+    let (page, document) = ["page.html", "field.md"].map(|it| fs::read_to_string(here.join(it)).unwrap()).into();
+    assert!(page.contains("More than the link carries.") && page.contains("5 to 50 ms"), "the page says less");
+    assert!(document.contains("| **above** | there |") && document.contains("| inside | here |"), "{document}");
+
+    // A prediction names the command that repeats it.
+    let command = json["rows"][0]["predictions"][2]["command"].as_str().unwrap();
+    let words: Vec<&str> = command.split(' ').skip(1).chain(["--json"]).collect();
+    let again: serde_json::Value = serde_json::from_str(&succeed(&here, &words)).unwrap();
+    assert_eq!(again["runs"][0]["goodput_bps"], json["rows"][0]["predictions"][2]["value"], "{command}");
+}
+
+#[test]
+fn what_a_field_study_lacks_is_named_with_the_remedy() {
+    let here = directory("field-study-errors");
+    fs::write(here.join("mine.toml"), FIELD).unwrap();
+    fs::write(here.join("paper.toml"), STUDY).unwrap();
+    let said = |words: &[&str]| {
+        let output = anabranch(&here, &[&["study"], words].concat());
+        let error = String::from_utf8_lossy(&output.stderr).replace("\n  │ ", " ").replace("\n        ", " ");
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {error}");
+        error
+    };
+    let missing = said(&["field/conext23"]);
+    assert!(missing.contains("git clone https://github.com/Starlink-Project/Satellite-vs-Cellular"), "{missing}");
+    assert!(missing.contains("--data Satellite-vs-Cellular") && missing.contains("_all.csv"), "{missing}");
+    assert!(said(&["field/conext"]).contains("did you mean `field/conext23`?"));
+    assert!(said(&["mine.toml", "paper.toml"]).contains("`paper.toml` is no field study"));
+    assert!(said(&["mine.toml", "--sensitivity"]).contains("no sensitivities"));
+    assert!(said(&["paper.toml", "--data", "."]).contains("--data is for field studies"));
+    let list = succeed(&here, &["study", "--list"]);
+    assert!(list.contains("field/conext23") && list.contains("field/simult-flows"), "{list}");
 }

@@ -21,7 +21,7 @@ pub struct Format {
 }
 
 /// All formats of documents, in the order of the commands in `--help`.
-pub static FORMATS: [&Format; 24] = [
+pub static FORMATS: [&Format; 26] = [
     &RUNS,
     &COMPARISON,
     &PAIRWISE,
@@ -33,6 +33,8 @@ pub static FORMATS: [&Format; 24] = [
     &STUDY,
     &STUDIES,
     &STUDY_LIST,
+    &FIELD_STUDY,
+    &FIELD_STUDIES,
     &WHY,
     &WHY_CAPTURE,
     &TWIN,
@@ -82,6 +84,12 @@ pub static STUDY: Format = format("study", 1, "`study`: `NAME.json`", "figures a
 pub static STUDIES: Format = format("studies", 1, "`study --json`", "figures and verdicts of several studies");
 /// Names of studies.
 pub static STUDY_LIST: Format = format("study-list", 1, "`study --list --json`", "the studies, each with its paper");
+/// Result of one field study.
+pub static FIELD_STUDY: Format =
+    format("field-study", 1, "`study field/NAME`: `NAME.json`", "measured results beside predicted ranges");
+/// Results of several field studies.
+pub static FIELD_STUDIES: Format =
+    format("field-studies", 1, "`study field --json`", "measured results of several sources beside predicted ranges");
 /// Limits of transfers.
 pub static WHY: Format = format("why", 2, "`why --json`", "the time of transfers by limit, and counterfactuals");
 /// Limits of transfers in captures.

@@ -121,3 +121,40 @@ pub fn succeed(directory: &Path, args: &[&str]) -> String {
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
+
+/// Small field study: fixed links, and a measured number that is right beside one that is wrong.
+#[allow(dead_code)]
+pub const FIELD: &str = r#"
+title = "Two links"
+source = "ourselves"
+about = "A test."
+stack = "none"
+[draws]
+full = 5
+quick = 2
+[scenario.host]
+profile = "linux"
+[scenario.path.a]
+rate = "8mbit"
+delay = "10ms"
+[[scenario.workload]]
+kind = "bulk"
+duration = "1s"
+[[unrecorded]]
+name = "delay"
+unit = "ms"
+set = ["path.a.delay={}ms"]
+range = [5, 50]
+reason = "A test."
+[[row]]
+name = "right"
+measured = 5.5e6
+metric = "goodput"
+source = "here"
+[[row]]
+name = "wrong"
+measured = 9e6
+metric = "goodput"
+source = "there"
+note = "More than the link carries."
+"#;

@@ -8,6 +8,8 @@
 
 mod compact;
 mod comparison;
+#[cfg(not(target_arch = "wasm32"))]
+mod field;
 mod leaderboard;
 mod packed;
 mod recording;
