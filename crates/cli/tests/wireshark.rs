@@ -21,9 +21,9 @@ fn tshark_understands_every_shipped_scenario() {
     let list: serde_json::Value = serde_json::from_str(&succeed(&here, &["list", "scenarios", "--json"])).unwrap();
     for scenario in list["entries"].as_array().unwrap() {
         let name = scenario["name"].as_str().unwrap();
-        // Data of one connection that go forward on each subflow. With our own policies Wireshark takes a SYN that loses
-        // a race for a connection of its own, and a segment behind a copied DATA_FIN for a part of that copy's mapping;
-        // and data left for a faster path may leave on the slower after all.
+        // Data of one connection that go forward on each subflow. With our own policies Wireshark takes a SYN that
+        // loses a race for a connection of its own, and a segment behind a copied DATA_FIN for a part of that copy's
+        // mapping; and data left for a faster path may leave on the slower after all.
         let mut args = vec!["run", name, "--pcap", name];
         let plain = ["host.first-path=as-listed", "host.scheduler=min-rtt", "host.reinjection=opportunistic"];
         args.extend(plain.iter().flat_map(|set| ["--set", set]));

@@ -88,8 +88,12 @@ pub static STUDY_LIST: Format = format("study-list", 1, "`study --list --json`",
 pub static FIELD_STUDY: Format =
     format("field-study", 1, "`study field/NAME`: `NAME.json`", "measured results beside predicted ranges");
 /// Results of several field studies.
-pub static FIELD_STUDIES: Format =
-    format("field-studies", 1, "`study field --json`", "measured results of several sources beside predicted ranges");
+pub static FIELD_STUDIES: Format = format(
+    "field-studies",
+    1,
+    "`study --json` of field studies",
+    "measured results of several sources beside predicted ranges",
+);
 /// Limits of transfers.
 pub static WHY: Format = format("why", 2, "`why --json`", "the time of transfers by limit, and counterfactuals");
 /// Limits of transfers in captures.
