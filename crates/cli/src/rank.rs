@@ -10,7 +10,7 @@ use anabranch_policy::Catalogue;
 use anabranch_report::Sheet;
 use anabranch_report::html::{Page, page};
 use anabranch_scenario::split_policies;
-use anabranch_study::rank::{Condition, FROZEN, Find, Hunt, Leaderboard, League, RankError};
+use anabranch_study::rank::{Condition, FROZEN, FROZEN_DRIVES, Find, Hunt, Leaderboard, League, RankError};
 use clap::Args as ClapArgs;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,8 +31,8 @@ const RUNNING: [&str; 8] = ["schedulers", "sets", "out", "csv", "parquet", "repo
   anabranch rank --seed 5 --count 20 --write conditions
   anabranch rank --against late --schedulers min-rtt,fps,redundant --write found
 
-Condition N of seed S is the scenario drawn/S/N of every other command: anabranch run drawn/1/17. The distribution and \
-the measures are described in docs/leaderboard.md.")]
+Condition N of seed S is the scenario drawn/S/N of every other command: anabranch run drawn/1/17; drive N is \
+drive/S/N. The distributions and the measures are described in docs/leaderboard.md.")]
 pub struct RankArgs {
     /// Seed of the conditions; 1 unless given.
     #[arg(long, value_name = "N", conflicts_with = "frozen")]
@@ -41,7 +41,12 @@ pub struct RankArgs {
     #[arg(long, value_name = "N", conflicts_with = "frozen",
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub count: Option<u32>,
-    /// Rank over a set of conditions that never changes, with 20 seeds each: 2026 has 1,000 conditions.
+    /// Number of drives: further conditions whose paths follow models of today's networks, with a column of their own;
+    /// a quarter of --count unless given.
+    #[arg(long, value_name = "N", conflicts_with_all = ["frozen", "against"],
+        value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    pub drives: Option<u32>,
+    /// Rank over a set of conditions that never changes, with 20 seeds each: 2026 has 1,000 conditions and 200 drives.
     #[arg(long, value_name = "SET", value_parser = clap::builder::PossibleValuesParser::new(["2026"]))]
     pub frozen: Option<String>,
     /// The schedulers to rank, with commas between, each with parameters behind a colon where they differ from the
@@ -67,7 +72,7 @@ pub struct RankArgs {
     #[arg(long, value_name = "NAME", add = Names::one(What::Schedulers))]
     pub worst: Option<String>,
     /// Print condition N as a scenario and run nothing.
-    #[arg(long, value_name = "N", conflicts_with_all = ["count", "repeat", "against", "write"],
+    #[arg(long, value_name = "N", conflicts_with_all = ["count", "drives", "repeat", "against", "write"],
         conflicts_with_all = RUNNING, conflicts_with_all = PolicyOptions::IDS)]
     pub show: Option<u64>,
     /// Write the conditions, or what --against finds, to DIR as scenario files with their traces; the conditions are
@@ -120,6 +125,14 @@ impl RankArgs {
         (seed, count, self.repeat.map_or(repeat, |repeat| repeat as usize))
     }
 
+    /// Number of drives.
+    fn number_of_drives(&self) -> u32 {
+        match self.frozen {
+            Some(_) => FROZEN_DRIVES,
+            None => self.drives.unwrap_or(self.size().1 / 4),
+        }
+    }
+
     /// The first option given that only runs have a use for.
     fn runs_something(&self) -> Option<&'static str> {
         let given = [
@@ -143,7 +156,8 @@ impl RankArgs {
 
 fn conditions(args: &RankArgs) -> Vec<Condition> {
     let (seed, count, _) = args.size();
-    (0..u64::from(count)).map(|number| Condition::drawn(seed, number)).collect()
+    let drawn = (0..u64::from(count)).map(|number| Condition::drawn(seed, number));
+    drawn.chain((0..u64::from(args.number_of_drives())).map(|number| Condition::drive(seed, number))).collect()
 }
 
 fn write(conditions: &[Condition], directory: &Path) -> Result<(), Failure> {

@@ -29,9 +29,13 @@ fn threads_and_interruptions_make_no_difference() {
     let all = kept();
     fs::remove_file(here.join("kept").join(&all[0])).unwrap();
     assert_eq!(succeed(&here, &[&SMALL[..], &["--jobs", "2", "--out", "kept"]].concat()), one);
-    assert_eq!(succeed(&here, &["sweep", "--summary", "kept", "--json"]).matches("\"done\": 4").count(), 1);
+    assert_eq!(
+        succeed(&here, &["sweep", "--summary", "kept", "--json"]).matches("\"done\": 5").count(),
+        1,
+        "a drive is with them"
+    );
     let other = refused(&here, &["rank", "--count", "5", "--schedulers", "min-rtt,late", "--out", "kept"]);
-    assert!(other.contains("its conditions are 4, not 5"), "{other}");
+    assert!(other.contains("its conditions are 5, not 6"), "{other}");
 }
 
 #[test]
@@ -40,12 +44,14 @@ fn a_leaderboard_has_its_numbers_and_a_row_per_run() {
     let files = ["--csv", "runs.csv", "--parquet", "runs.parquet", "--report", "rank.html"];
     let board: Value = serde_json::from_str(&succeed(&here, &[&SMALL[..], &files].concat())).unwrap();
     let standings = board["standings"].as_array().unwrap();
-    assert_eq!((board["conditions"].as_u64(), standings.len()), (Some(4), 3));
+    let numbers = ["conditions", "drives"].map(|name| board[name].as_u64());
+    assert_eq!((numbers, standings.len()), ([Some(4), Some(1)], 3));
     let mut last = 0.0;
     for it in standings {
         let mean = it["to_best"]["mean"].as_f64().unwrap();
         assert!(mean >= last && it["most"].as_f64().unwrap() >= mean, "{it}");
         last = mean;
+        assert!(it["drives"]["mean"].as_f64().unwrap() > 0.5, "{it}");
         let regret: Vec<f64> = it["regret"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
         assert!(regret.len() == 101 && regret.is_sorted());
         let worst = it["worst"].as_array().unwrap();
@@ -60,7 +66,7 @@ fn a_leaderboard_has_its_numbers_and_a_row_per_run() {
     let rows: Vec<&str> = csv.lines().skip(1).collect();
     let deterministic = board["deterministic"].as_u64().unwrap() as usize;
     let schedulers = rows.iter().filter(|row| row.contains(",scheduler,")).count();
-    assert_eq!(schedulers, 3 * (2 * (4 - deterministic) + deterministic));
+    assert_eq!(schedulers, 3 * (2 * (4 - deterministic) + deterministic) + 3 * 2, "with those of the drive");
     assert!(rows.iter().any(|row| row.contains(",single-path,")));
     assert!(fs::read(here.join("runs.parquet")).unwrap().starts_with(b"PAR1"));
     assert!(fs::read_to_string(here.join("rank.html")).unwrap().contains("The worst conditions of redundant"));

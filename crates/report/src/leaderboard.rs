@@ -65,11 +65,13 @@ pub(crate) fn against_best(named: &str, further: &[&str]) -> Table {
 
 /// The schedulers in order.
 pub(crate) fn ranking(board: &Leaderboard) -> Table {
-    let mut table = against_best("scheduler", &["TCP most", "repeated", "twice", "unfinished"]);
+    let drives = (board.drives > 0).then_some("drives");
+    let further: Vec<&str> = ["TCP most", "repeated", "twice", "unfinished"].into_iter().chain(drives).collect();
+    let mut table = against_best("scheduler", &further);
     for it in &board.standings {
         let star = if it.to_first.is_some_and(|tested| tested.is_significant()) { " *" } else { "" };
         let oracle = if it.oracle { " (oracle)" } else { "" };
-        table.row([
+        let row = [
             it.rank.to_string(),
             format!("{}{oracle}", it.scheduler.name),
             format!("{}{star}", with_interval(it.to_best)),
@@ -84,7 +86,8 @@ pub(crate) fn ranking(board: &Leaderboard) -> Table {
             percent(it.repeated),
             percent(it.duplicates),
             if it.unfinished > 0 { it.unfinished.to_string() } else { String::new() },
-        ]);
+        ];
+        table.row(row.into_iter().chain(it.drives.map(with_interval)));
     }
     for it in &board.references {
         let slower = it.slower_than_single.map(|it| percent(it.share)).unwrap_or_default();
@@ -106,6 +109,13 @@ pub(crate) fn notes(board: &Leaderboard) -> Vec<String> {
          another subflow, twice: bytes that arrived more than once, of those sent. A run that does not finish counts \
          until it is stopped."
     )];
+    if board.drives > 0 {
+        notes.push(format!(
+            "Drives: to best over {} further conditions, whose paths follow models of today's networks. They count in \
+             no other column.",
+            board.drives
+        ));
+    }
     notes.push(match board.repeat {
         1 => "With one seed the best is chosen on the seed that it is judged on: partly it is the luckiest. \
               --repeat 2 or more chooses on other seeds."

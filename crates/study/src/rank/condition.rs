@@ -2,6 +2,7 @@
 //!
 //! The distribution is defined in `docs/leaderboard.md`; the order below is the order there.
 
+use super::drive::Network;
 use super::point::{Choice, Draw, MOST_PATHS, PathChoice, Point};
 
 /// Condition: paths, loss, dynamics, work and buffers.
@@ -9,8 +10,8 @@ use super::point::{Choice, Draw, MOST_PATHS, PathChoice, Point};
 pub struct Condition {
     /// Stem of the names of its files; also its name if it is not a draw of a seed.
     pub stem: String,
-    /// Seed and number that it is drawn from.
-    pub drawn: Option<(u64, u64)>,
+    /// Family, seed and number that it is drawn from.
+    pub drawn: Option<(Family, u64, u64)>,
     /// Paths in the order of the file: the first one carries the first subflow.
     pub paths: Vec<DrawnPath>,
     /// Paths that lose packets.
@@ -27,6 +28,15 @@ pub struct Condition {
     pub send_buffer: u64,
     /// Congestion control.
     pub congestion: &'static str,
+}
+
+/// Family of conditions, each with a distribution of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Networks of constant rates, some of which change.
+    Drawn,
+    /// Networks by the models of today's.
+    Drives,
 }
 
 /// Path of a condition.
@@ -48,6 +58,8 @@ pub struct DrawnPath {
     pub loss: f64,
     /// Mean number of packets in a burst of losses.
     pub burst: Option<f64>,
+    /// Model that it follows, if any.
+    pub network: Option<Network>,
 }
 
 /// Paths that lose packets.
@@ -192,7 +204,7 @@ pub enum Class {
 
 /// Duration of bulk transfers \[s\].
 pub const BULK_SECONDS: u64 = 20;
-const NAMES: [&str; MOST_PATHS] = ["a", "b", "c", "d"];
+pub(super) const NAMES: [&str; MOST_PATHS] = ["a", "b", "c", "d"];
 const SITES: [&str; 5] = ["google", "wikipedia", "instagram", "amazon", "theguardian"];
 /// Default send buffer in bytes.
 const SEND_BUFFER: u64 = 16 << 20;
@@ -201,7 +213,7 @@ impl Condition {
     /// Returns condition `number` of `seed`.
     pub fn drawn(seed: u64, number: u64) -> Condition {
         let stem = format!("drawn-{seed}-{number}");
-        Condition { drawn: Some((seed, number)), ..Condition::at(stem, &Point::drawn(seed, number)) }
+        Condition { drawn: Some((Family::Drawn, seed, number)), ..Condition::at(stem, &Point::drawn(seed, number)) }
     }
 
     /// Returns the condition at this point of the space, with the stem of its files.
@@ -259,6 +271,11 @@ impl Condition {
             ]),
             paths,
         }
+    }
+
+    /// Returns the family that it is of; what is moved through the space is of that of the space.
+    pub fn family(&self) -> Family {
+        self.drawn.map_or(Family::Drawn, |(family, ..)| family)
     }
 
     /// Returns the longest RTT over the shortest.
@@ -319,6 +336,7 @@ fn paths(point: &Point) -> Vec<DrawnPath> {
             },
             loss: 0.0,
             burst: None,
+            network: None,
         }
     };
     NAMES.into_iter().take(count).enumerate().map(one).collect()
@@ -407,7 +425,7 @@ fn dynamics(
 }
 
 /// Draws the work, bounded by the amount that the paths can carry in about 40 s at `able` Mbit/s.
-fn work(point: &Point, able: f64) -> Work {
+pub(super) fn work(point: &Point, able: f64) -> Work {
     #[derive(Clone, Copy, PartialEq)]
     enum Sort {
         Short,
@@ -482,7 +500,7 @@ impl DrawnPath {
     }
 }
 
-fn round(x: f64, places: i32) -> f64 {
+pub(super) fn round(x: f64, places: i32) -> f64 {
     let scale = [1.0, 10.0, 100.0, 1000.0][places.clamp(0, 3) as usize];
     (x * scale).round() / scale
 }

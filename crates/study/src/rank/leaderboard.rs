@@ -1,6 +1,6 @@
 //! Leaderboard: the results of a league.
 
-use super::condition::Condition;
+use super::condition::{Condition, Family};
 use super::league::{Field, League};
 use super::{is_oracle, league};
 use crate::sweep::{SLOWER, Score, Share, geometric_mean, quantile, scores, slices, versus};
@@ -32,6 +32,8 @@ pub struct Leaderboard {
     pub references: Vec<Reference>,
     /// Results by workload, by loss and so on.
     pub splits: Vec<Split>,
+    /// Number of drives, which are conditions besides and count in none of the other figures.
+    pub drives: usize,
 }
 
 /// Results of a scheduler over all conditions.
@@ -46,6 +48,8 @@ pub struct Standing {
     pub oracle: bool,
     /// Time over that of the best of all others: geometric mean over conditions.
     pub to_best: Ratio,
+    /// The same over the drives, if there are any.
+    pub drives: Option<Ratio>,
     /// Share of conditions in which it is at most 2 % slower than the best of all others.
     pub within_2: Share,
     /// Share of conditions in which it is at most 5 % slower.
@@ -130,12 +134,18 @@ pub struct Cell {
 const WORST: usize = 10;
 
 impl Leaderboard {
-    /// Computes the leaderboard of a league. `None` without conditions.
+    /// Computes the leaderboard of a league, whose drives are behind all other conditions. `None` without conditions.
     pub fn of(league: &League, fields: &[Field]) -> Option<Leaderboard> {
+        let is_drive = |field: &Field| field.condition.family() == Family::Drives;
+        let (fields, drives) = match fields.split_at(fields.iter().position(is_drive).unwrap_or(fields.len())) {
+            ([], drives) => (drives, fields.get(..0)?),
+            both => both,
+        };
         let variants = league.schedulers();
         let oracles: Vec<bool> = variants.iter().map(|variant| is_oracle(&variant.name)).collect();
         // Indexed by condition, then by scheduler.
-        let scores: Vec<Vec<Score>> = fields.iter().map(|field| scores(&field.trials, &oracles)).collect();
+        let scored = |fields: &[Field]| fields.iter().map(|field| scores(&field.trials, &oracles)).collect();
+        let (scores, of_drives): (Vec<Vec<Score>>, Vec<Vec<Score>>) = (scored(fields), scored(drives));
         let of = |scheduler: usize| scores.iter().map(move |condition| &condition[scheduler]);
         let mut order: Vec<(usize, Ratio)> =
             (0..variants.len()).map(|n| Some((n, geometric_mean(of(n).map(against_best))?))).collect::<Option<_>>()?;
@@ -160,6 +170,7 @@ impl Leaderboard {
                 scheduler: variants[*n].clone(),
                 oracle: oracles[*n],
                 to_best: *to_best,
+                drives: geometric_mean(of_drives.iter().map(|condition| against_best(&condition[*n]))),
                 within_2: within(1.02)?,
                 within_5: within(1.05)?,
                 within_20: within(1.2)?,
@@ -188,6 +199,7 @@ impl Leaderboard {
             standings,
             references: references(fields, &oracles),
             splits: SPLITS.iter().map(|(by, part)| split(by, *part, fields, &scores, &order)).collect(),
+            drives: drives.len(),
         })
     }
 }

@@ -14,6 +14,7 @@
 #[cfg(not(target_arch = "wasm32"))]
 mod adversary;
 mod condition;
+mod drive;
 mod leaderboard;
 mod league;
 mod point;
@@ -21,7 +22,8 @@ mod written;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use adversary::{Find, Hunt, Verified};
-pub use condition::{BULK_SECONDS, Class, Condition, DrawnPath, Dynamics, LossKind, PageKind, Work};
+pub use condition::{BULK_SECONDS, Class, Condition, DrawnPath, Dynamics, Family, LossKind, PageKind, Work};
+pub use drive::Network;
 pub use leaderboard::{Cell, Leaderboard, Reference, Split, Standing, Worst};
 pub use league::{Field, League, RankError};
 pub use point::Point;
@@ -31,6 +33,9 @@ pub const ORACLES: &[&str] = &["edpf"];
 
 /// Seed and number of conditions of the frozen set, which never change.
 pub const FROZEN: (u64, u32) = (2026, 1000);
+
+/// Number of drives of the frozen set, of the same seed.
+pub const FROZEN_DRIVES: u32 = 200;
 
 /// Returns true if the scheduler, named with or without parameters, is an oracle.
 pub(crate) fn is_oracle(name: &str) -> bool {

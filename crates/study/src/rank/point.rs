@@ -146,6 +146,11 @@ const LARGEST: f64 = 1.0 - f64::EPSILON / 2.0;
 pub(super) struct Draw(f64);
 
 impl Draw {
+    /// Returns the draw of this number of [0, 1).
+    pub(super) fn of(number: f64) -> Draw {
+        Draw(number)
+    }
+
     pub(super) fn chance(self, p: f64) -> bool {
         self.0 < p
     }

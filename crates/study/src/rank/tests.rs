@@ -28,7 +28,7 @@ fn the_first_two_thousand_conditions_are_scenarios() {
     // Traces take most of the time: those of the first hundred are checked, and constant rates replace the others.
     let check = |condition: &Condition| {
         let mut condition = condition.clone();
-        if condition.drawn.is_some_and(|(_, number)| number >= 100) && !condition.traces().is_empty() {
+        if condition.drawn.is_some_and(|(_, _, number)| number >= 100) && !condition.traces().is_empty() {
             condition.dynamics = Dynamics::None;
         }
         condition.scenario(&catalogue, &[]).map(drop)
@@ -140,7 +140,7 @@ fn a_condition_depends_on_no_other() {
     }
     // A choice that does not apply changes nothing: the fourth path of two.
     let two = draws(50).into_iter().find(|it| it.paths.len() == 2).unwrap();
-    let (seed, number) = two.drawn.unwrap();
+    let (_, seed, number) = two.drawn.unwrap();
     let mut moved = Point::drawn(seed, number).coordinates().to_vec();
     *moved.last_mut().unwrap() = 0.123;
     assert_eq!(Condition { drawn: two.drawn, ..Condition::at(two.stem.clone(), &Point::of(&moved)) }, two);
@@ -156,9 +156,56 @@ fn the_frozen_set_stays_as_it_is() {
         condition.traces().iter().for_each(|(_, text)| digest.update(text));
     }
     assert_eq!(hex(&digest.finalize()), FROZEN_DIGEST);
+    let mut digest = Sha256::new();
+    (0..u64::from(FROZEN_DRIVES)).for_each(|number| digest.update(Condition::drive(FROZEN.0, number).toml()));
+    assert_eq!(hex(&digest.finalize()), DIGEST_OF_DRIVES);
 }
 
 const FROZEN_DIGEST: &str = "544bea8e93eef28eba391282f3a0de0513fcd753b827d03528be92889aba3343";
+
+const DIGEST_OF_DRIVES: &str = "71b1ba7665574f38791b62d21f4b4a55d0e919610a26414960d76d453a26ff3a";
+
+/// Counts of networks are within five standard deviations of the expected ones; every drive is a scenario that draws.
+#[test]
+fn drives_follow_models_as_often_as_stated() {
+    let catalogue = Arc::new(Catalogue::default());
+    let all: Vec<Condition> = (0..2000).map(|number| Condition::drive(1, number)).collect();
+    assert_eq!(Condition::named("drive/1/37").as_ref(), Some(&all[37]));
+    assert_eq!((all[37].name().as_str(), Condition::named("drive/1/x")), ("drive/1/37", None));
+    let networks: Vec<&Network> = all.iter().flat_map(|it| &it.paths).filter_map(|it| it.network.as_ref()).collect();
+    assert_eq!(networks.len(), all.iter().map(|it| it.paths.len()).sum::<usize>());
+    for (name, share) in [("leo", 0.3), ("lte", 0.3), ("5g", 0.2), ("wifi", 0.2)] {
+        let found = networks.iter().filter(|it| it.name() == name).count() as f64 / networks.len() as f64;
+        let sd = (share * (1.0 - share) / networks.len() as f64).sqrt();
+        assert!((found - share).abs() < 5.0 * sd, "{name}: {found}");
+    }
+    let check = |condition: &Condition| {
+        let scenario = condition.scenario(&catalogue, &[])?;
+        assert!(scenario.is_random(), "{}", condition.toml());
+        Ok::<_, anabranch_scenario::ScenarioError>(())
+    };
+    anabranch_lab::in_parallel(&all[..300], 0, &|| {}, &check).unwrap();
+}
+
+/// Drives have a column, and change no other figure.
+#[test]
+fn drives_count_in_their_own_column_alone() {
+    let catalogue = Arc::new(Catalogue::default());
+    let schedulers = ["min-rtt", "round-robin"].map(str::to_owned);
+    let sets = [r#"workload=[{kind="files",size="50kB"}]"#.to_owned()];
+    let board = |conditions: Vec<Condition>| {
+        let league = League::new(&catalogue, conditions, &schedulers, true, (1, 2), &sets).unwrap();
+        Leaderboard::of(&league, &league.run(None, 1, &|| {}).unwrap()).unwrap()
+    };
+    let (alone, both) =
+        (board(draws(3)), board([draws(3), vec![Condition::drive(1, 0), Condition::drive(1, 1)]].concat()));
+    assert_eq!((alone.drives, both.drives, both.conditions, &both.digest), (0, 2, 3, &alone.digest));
+    for (alone, both) in alone.standings.iter().zip(&both.standings) {
+        assert!(alone.drives.is_none() && both.drives.is_some());
+        assert_eq!((alone.to_best.mean, alone.p95, &alone.scheduler), (both.to_best.mean, both.p95, &both.scheduler));
+    }
+    assert_eq!(board(vec![Condition::drive(1, 0)]).conditions, 1, "drives alone are a leaderboard as well");
+}
 
 #[test]
 fn a_scenario_knows_whether_seeds_make_a_difference() {

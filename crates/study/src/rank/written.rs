@@ -1,6 +1,6 @@
 //! Condition written as a scenario: the TOML of the schema, and the traces beside it.
 
-use super::condition::{Condition, DrawnPath, Dynamics, LossKind, PageKind, Work};
+use super::condition::{Condition, DrawnPath, Dynamics, Family, LossKind, PageKind, Work};
 use anabranch_net::trace::{LteParams, synthetic_lte};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::Origin;
@@ -11,27 +11,43 @@ use std::io::{Error, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Prefix of the names of drawn conditions: `drawn/SEED/NUMBER` is accepted wherever a scenario is.
-const PREFIX: &str = "drawn/";
+impl Family {
+    /// All families.
+    const ALL: [Family; 2] = [Family::Drawn, Family::Drives];
+
+    /// Prefix of the names of its conditions: `drawn/SEED/NUMBER` is accepted wherever a scenario is.
+    fn prefix(self) -> &'static str {
+        match self {
+            Family::Drawn => "drawn/",
+            Family::Drives => "drive/",
+        }
+    }
+}
 
 impl Condition {
-    /// Returns the condition of the name `drawn/SEED/NUMBER`; `None` for any other name.
+    /// Returns the condition of the name `drawn/SEED/NUMBER` or `drive/SEED/NUMBER`; `None` for any other name.
     pub(crate) fn named(name: &str) -> Option<Condition> {
-        let (seed, number) = name.strip_prefix(PREFIX)?.split_once('/')?;
+        let (family, numbers) =
+            Family::ALL.into_iter().find_map(|family| Some((family, name.strip_prefix(family.prefix())?)))?;
+        let (seed, number) = numbers.split_once('/')?;
         let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         (plain(seed) && plain(number)).then_some(())?;
-        Some(Condition::drawn(seed.parse().ok()?, number.parse().ok()?))
+        let (seed, number) = (seed.parse().ok()?, number.parse().ok()?);
+        Some(match family {
+            Family::Drawn => Condition::drawn(seed, number),
+            Family::Drives => Condition::drive(seed, number),
+        })
     }
 
     /// Returns true if the name begins like that of a drawn condition.
     pub(crate) fn is_like_a_name(name: &str) -> bool {
-        name.starts_with(PREFIX)
+        Family::ALL.iter().any(|family| name.starts_with(family.prefix()))
     }
 
-    /// Returns the name for the command line: `drawn/SEED/NUMBER`, or that of its file.
+    /// Returns the name for the command line, such as `drawn/SEED/NUMBER`, or that of its file.
     pub fn name(&self) -> String {
         match self.drawn {
-            Some((seed, number)) => format!("{PREFIX}{seed}/{number}"),
+            Some((family, seed, number)) => format!("{}{seed}/{number}", family.prefix()),
             None => self.file(),
         }
     }
@@ -43,7 +59,10 @@ impl Condition {
 
     /// Describes it in a few words.
     pub fn about(&self) -> String {
-        let paths = self.paths.iter().map(|path| format!("{} Mbit/s {} ms", path.rate, path.rtt));
+        let paths = self.paths.iter().map(|path| {
+            let model = path.network.map_or(String::new(), |network| format!("{} ", network.name()));
+            format!("{model}{} Mbit/s {} ms", path.rate, path.rtt)
+        });
         let loss = self
             .paths
             .iter()
@@ -60,7 +79,8 @@ impl Condition {
     pub fn toml(&self) -> String {
         let mut text = String::new();
         let about = match self.drawn {
-            Some((seed, number)) => format!("condition {number} of seed {seed}"),
+            Some((Family::Drawn, seed, number)) => format!("condition {number} of seed {seed}"),
+            Some((Family::Drives, seed, number)) => format!("drive {number} of seed {seed}"),
             None => format!("condition {}", self.stem),
         };
         line(&mut text, format_args!("about = \"{about}: {}\"", self.about()));
@@ -74,7 +94,10 @@ impl Condition {
         line(&mut text, format_args!("send-buffer = \"{}B\"", self.send_buffer));
         match self.receive_buffer {
             Some(bytes) => line(&mut text, format_args!("receive-buffer = \"{bytes}B\"")),
-            None => line(&mut text, format_args!("receive-buffer = {{ initial = \"64KiB\", max = \"6MiB\" }}")),
+            None => {
+                let most = if self.family() == Family::Drives { 32 } else { 6 };
+                line(&mut text, format_args!("receive-buffer = {{ initial = \"64KiB\", max = \"{most}MiB\" }}"));
+            }
         }
         line(&mut text, format_args!("max-subflows = 4\n\n[[workload]]"));
         self.work.write(&mut text);
@@ -93,6 +116,11 @@ impl Condition {
             _ => None,
         };
         line(text, format_args!("\n[path.{}]", path.name));
+        if let Some(network) = path.network {
+            line(text, format_args!("model = {}", network.model(path.rate, path.rtt)));
+            line(text, format_args!("up = \"{}mbit\"\nqueue = \"{}p\"", path.up, path.queue));
+            return;
+        }
         match &self.dynamics {
             Dynamics::Cellular { path, .. } if *path == n => {
                 let [down, up] = self.trace_names();
