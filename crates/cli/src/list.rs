@@ -237,9 +237,11 @@ fn middleboxes() -> Vec<Item> {
 fn profile_about(name: &str) -> &'static str {
     match name {
         "anabranch" => {
-            "our own: linux, with our scheduler, connections begun where they are answered first, and insured data"
+            "our own: the TCP of linux, our scheduler, connections begun where they are answered first, insured data"
         }
-        "linux" => "Linux 6.x: IW 10, SACK, RACK and TLP, delayed ACKs, RTO at least SRTT + 200 ms, TSQ",
+        "linux" => {
+            "Linux 6.18 as it comes: linux-burst, cubic-kernel, upstream, a receive buffer that tunes itself to 32 MiB"
+        }
         "linux-4.1" => {
             "Linux 4.1 with MPTCP 0.91: early retransmit, no RACK, older receive tuning, half of the buffer is window"
         }

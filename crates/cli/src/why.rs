@@ -209,7 +209,8 @@ fn write_xplot(directory: &Path, traces: &[Trace], sides: &[String; 2]) -> Resul
 
 /// The course of the longest transfer of the first repetition, from captures at both ends, which see every packet.
 fn traces(scenario: &Scenario, answer: &Answer) -> Result<Vec<Trace>, Failure> {
-    let Some(longest) = answer.longest() else { return Ok(Vec::new()) };
+    // Whoever stops a run does not wait for a further one.
+    let Some(longest) = answer.longest().filter(|_| !answer.stopped) else { return Ok(Vec::new()) };
     let failed = |error: &std::io::Error| Failure::writing_to(&std::env::temp_dir(), error);
     let directory = tempfile::tempdir().map_err(|error| failed(&error))?;
     let keep = Keep { captures: Some(directory.path().to_owned()), ..Keep::default() };

@@ -1,7 +1,7 @@
 //! Recordings and models in the runs of a scenario: which part of them a run meets.
 
 use crate::file::RecordingTable;
-use crate::model::Model;
+use crate::model::{Model, ModelTable};
 use anabranch_net::{Change, LinkConfig, LossModel, Service, Trace};
 use anabranch_paths::{Affected, NetworkSpec, TimedChange};
 use anabranch_recording::{Recording, align, window};
@@ -92,7 +92,11 @@ impl Recordings {
 
     /// Adds the model of a path, and returns its number with what is typical of it.
     pub(crate) fn add_model(&mut self, model: &Model, path: &str) -> (usize, Arc<Recording>) {
-        let typical = Arc::new(model.draw(Seed(0), path, TYPICAL));
+        // The view of a satellite may be obstructed for all of one draw.
+        let tries = if matches!(model.0, ModelTable::Leo(_)) { TRIES } else { 1 };
+        let mut draws = (0..tries).map(|seed| model.draw(Seed(seed), path, TYPICAL));
+        let passes = draws.find(|drawn| drawn.trace().is_some());
+        let typical = Arc::new(passes.unwrap_or_else(|| model.draw(Seed(0), path, TYPICAL)));
         let trace = typical.trace().map(Arc::new);
         let origin = Origin::Model(model.clone(), path.to_owned());
         self.sources.push(Source {
@@ -292,6 +296,8 @@ impl Source {
 
 /// Time of a model from which typical values are taken.
 const TYPICAL: Duration = Duration::from_secs(60);
+/// Draws of which the first that lets something pass is typical.
+const TRIES: u64 = 50;
 
 /// Returns the links of a path or shared link in these directions.
 fn links<'a>(network: &'a mut NetworkSpec, name: &str, affected: Affected) -> Vec<&'a mut LinkConfig> {

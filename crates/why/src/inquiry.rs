@@ -329,7 +329,7 @@ impl<'a> Inquiry<'a> {
     }
 
     pub(crate) fn unfinished(&self, cases: &[Case]) -> usize {
-        cases.iter().filter(|case| case.run.measured.is_censored(self.scenario.measure)).count()
+        cases.iter().filter(|case| case.stopped || case.run.measured.is_censored(self.scenario.measure)).count()
     }
 
     /// The gain of unbounded buffers of a kind, where there is one.

@@ -178,7 +178,8 @@ struct View {
 impl View {
     /// Begins at any moment, so in the midst of a long obstruction rather than of a short one.
     fn new(obstructed: f64, mut stream: Stream) -> Self {
-        let begins = obstructed / ((1.0 - obstructed) * MEAN_OBSTRUCTION);
+        // Of each obstruction and the clear seconds before it: the second in which it begins is one of its own.
+        let begins = obstructed / (obstructed + (1.0 - obstructed) * MEAN_OBSTRUCTION);
         let mut clear_from = Duration::ZERO;
         if stream.chance(obstructed) {
             // One of n seconds has a chance of 1 / n (n + 1), and n times as many moments lie in it as in one of a

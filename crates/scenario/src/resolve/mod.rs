@@ -64,7 +64,10 @@ impl Reading<'_> {
         let (source, typical) = self.recordings.add_model(&at.value, path);
         match typical.trace() {
             Some(_) => Ok((source, typical)),
-            None => refused("nothing passes with this signal".to_owned(), "accepted: a stronger signal"),
+            None => refused(
+                "nothing passes".to_owned(),
+                "accepted: a stronger signal, or a view that is less often obstructed",
+            ),
         }
     }
 }

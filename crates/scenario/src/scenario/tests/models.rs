@@ -113,7 +113,7 @@ fn what_is_wrong_is_said() {
         ("model = { name = \"5g\", blockers = 99 }", "`blockers` is 99", "accepted: 0 to 20"),
         ("model = { name = \"lte\", signal-db = nan }", "`signal-db` is NaN", "accepted: 0 to 40"),
         ("model = { name = \"lte\", errors = \"80%\" }", "`errors` is 80 %", "accepted: 0% to 50%"),
-        ("model = { name = \"wifi\", signal-dbm = -90 }", "nothing passes with this signal", "a stronger signal"),
+        ("model = { name = \"wifi\", signal-dbm = -90 }", "nothing passes", "a stronger signal"),
         ("model = \"leo\"\ntrace = \"x.csv\"", "both `trace` and `model` are given", "one of them"),
         (
             "model = \"lte\"\nrate = \"1mbit\"\ndelay = \"1ms\"",
