@@ -42,7 +42,7 @@ pub fn field(result: &FieldResult, width: usize) -> String {
     text
 }
 
-/// The same as a Markdown document, for several studies.
+/// Markdown document about the results of several field studies, made by `command`.
 pub fn field_document(results: &[FieldResult], command: &str) -> String {
     let (inside, rows) = results.iter().fold((0, 0), |(inside, rows), it| (inside + it.inside, rows + it.rows.len()));
     let mut text = format!(

@@ -22,7 +22,7 @@ pub(crate) struct Recordings {
 #[derive(Clone)]
 struct Source {
     origin: Origin,
-    /// Of a model what is typical, for runs draw their own.
+    /// Content of the file; of a model one draw that is typical of it, since each run draws its own.
     recording: Arc<Recording>,
     trace: Option<Arc<Trace>>,
     begins: Begins,

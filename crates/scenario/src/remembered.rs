@@ -43,7 +43,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// The same text is read once for each way to read it, and another text with the same name again.
+    /// A recording is read once for each text and each way to read it, whatever its name.
     #[test]
     fn each_text_is_read_once() {
         let table = |text: &str| toml::from_str::<RecordingTable>(text).unwrap();

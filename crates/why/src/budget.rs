@@ -33,9 +33,9 @@ const STEP: u64 = 4;
 
 /// Reason for which a change was not tried.
 const BEYOND: &str = "not within five times the work of the run; --repeat N tries all, N times";
-/// The same of one of several elements.
+/// Reason for which an element was not taken away alone.
 const SPARED: &str = "without all of them together it is hardly better";
-/// The same of a run that was begun.
+/// Reason for which a run was ended before its end.
 const LONG: &str = "it takes much more work than the run as it is; --repeat N tries it to its end";
 
 /// The rest of a budget, and what was tried of it.

@@ -27,7 +27,7 @@ pub struct Inquiry<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) alternatives: Alternatives,
     seeds: Vec<u64>,
-    /// It makes one repetition, and takes no more than a few times the work of that.
+    /// True for one repetition, with as many changes as fit into a few times its work.
     is_brief: bool,
     /// Kinds of changes that somebody asked for.
     pub(crate) asked: Vec<Kind>,

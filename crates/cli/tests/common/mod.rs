@@ -123,7 +123,6 @@ pub fn succeed(directory: &Path, args: &[&str]) -> String {
 }
 
 /// Small field study: fixed links, and a measured number that is right beside one that is wrong.
-#[allow(dead_code)]
 pub const FIELD: &str = r#"
 title = "Two links"
 source = "ourselves"

@@ -46,7 +46,8 @@ mod tests {
     use super::*;
     use anabranch_units::Seed;
 
-    /// 400,000 steps with a memory of 10 steps are about 20,000 independent ones: σ / √20,000 is 0.014 of a mean of 3.
+    /// Steps with a memory of 10 count a twentieth: 400,000 are about 20,000 independent ones. The deviation of their
+    /// mean, σ / √20,000, is 0.014 of a mean of 3.
     #[test]
     fn it_has_its_mean_deviation_and_memory() {
         let ms = Duration::from_millis;

@@ -64,7 +64,7 @@ mod tests {
         }
     }
 
-    /// Of ten draws, one lies in each tenth of the range; another quantity does not change them.
+    /// Each tenth of the range has one of ten draws, which do not depend on other quantities.
     #[test]
     fn draws_cover_the_range() {
         let (queue, other) = (quantity("queue"), quantity("other"));

@@ -180,7 +180,7 @@ impl FieldVerdict {
 mod tests {
     use super::*;
 
-    /// Of 0 to 20, the 5th percentile is the second number, 1, and the 95th is 19.
+    /// The 5th percentile of the numbers 0 to 20 is the second of them, 1, and the 95th is 19.
     #[test]
     fn the_range_is_the_middle_of_the_draws() {
         let values: Vec<f64> = (0..=20).rev().map(f64::from).collect();

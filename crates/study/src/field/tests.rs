@@ -189,7 +189,7 @@ fn a_study_that_makes_no_sense_is_refused() {
     }
 }
 
-/// Those without data build all their scenarios; those with data say what they need.
+/// Studies of the program build all their scenarios, or name the data that they lack.
 #[test]
 fn the_studies_of_the_program_are_valid() {
     for name in Field::names() {

@@ -48,7 +48,7 @@ pub struct Standing {
     pub oracle: bool,
     /// Time over that of the best of all others: geometric mean over conditions.
     pub to_best: Ratio,
-    /// The same over the drives, if there are any.
+    /// Time over that of the best of all others: geometric mean over the drives, if there are any.
     pub drives: Option<Ratio>,
     /// Share of conditions in which it is at most 2 % slower than the best of all others.
     pub within_2: Share,
