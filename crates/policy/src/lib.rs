@@ -23,6 +23,7 @@ pub mod receive_window;
 pub mod registry;
 pub mod reinjection;
 pub mod scheduler;
+pub mod send_buffer;
 mod view;
 
 pub use catalogue::{Catalogue, NameTaken, Table};

@@ -80,6 +80,11 @@ impl WireOptions {
         if !self.settings.gives("send-buffer") {
             // A smaller one could never fill the other host's receive buffer, if that is like ours (RFC 8684 §3.3.5).
             config.send_buffer = config.send_buffer.max(config.receive_buffer);
+        } else if !self.settings.gives("subflow-send-buffer") {
+            config.profile.subflow_send_buffer = None;
+        }
+        if self.settings.gives("receive-buffer") && !self.settings.gives("initial-receive-buffer") {
+            config.initial_receive_buffer = None;
         }
         config.check().map_err(|error| Failure::Refused(miette::miette!("the engine's settings: {error}")))?;
         Ok((config, chosen))
@@ -232,6 +237,27 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use clap::Parser;
+
+    /// As in a scenario: a buffer that is given does not tune itself, unless its beginning is given too.
+    #[test]
+    fn a_buffer_that_is_given_is_of_fixed_size() {
+        for (words, receive, send) in [
+            (&["--profile", "linux"][..], Some(64), Some(4096)),
+            (&["--profile", "linux", "--receive-buffer", "1MiB"], None, Some(4096)),
+            (
+                &["--profile", "linux", "--receive-buffer", "1MiB", "--initial-receive-buffer", "8KiB"],
+                Some(8),
+                Some(4096),
+            ),
+            (&["--profile", "linux", "--send-buffer", "1MiB"], Some(64), None),
+            (&["--profile", "linux", "--send-buffer", "1MiB", "--subflow-send-buffer", "64KiB"], Some(64), Some(64)),
+        ] {
+            let only = Only::parse_from(["anabranch"].iter().chain(words));
+            let (config, _) = only.options.config(&Catalogue::default(), &[]).unwrap();
+            let kib = [config.initial_receive_buffer, config.profile.subflow_send_buffer];
+            assert_eq!(kib.map(|size| size.map(|it| it.get() >> 10)), [receive, send], "{words:?}");
+        }
+    }
 
     #[derive(Parser)]
     struct Only {

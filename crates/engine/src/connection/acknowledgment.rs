@@ -3,7 +3,6 @@
 use super::Connection;
 use super::sender::Sender;
 use super::slots::Slot;
-use crate::Event;
 use crate::recovery::{AckIn, AckOut, Fired, Phase};
 use crate::shared::Shared;
 use crate::subflow::Subflow;
@@ -125,10 +124,19 @@ impl Sender {
 }
 
 impl Connection {
-    pub(super) fn handle_ack(&mut self, now: Instant, slot: Slot, start: u64, segment: &Segment, ack: u64) {
+    pub(super) fn handle_ack(
+        &mut self,
+        now: Instant,
+        slot: Slot,
+        start: u64,
+        segment: &Segment,
+        ack: u64,
+        shared: &mut Shared,
+    ) {
         if self.sender.take_ack(now, &mut self.subflows[slot], start, segment, ack) {
             self.sender.on_subflows_changed(now, &self.subflows);
         }
+        self.grow_send_buffer(slot, shared);
     }
 
     /// Plain TCP: the subflow's acknowledgment is the stream's.
@@ -172,9 +180,7 @@ impl Connection {
                 self.sender.on_subflows_changed(now, &self.subflows);
             }
             self.timers.on_progress(now, self.sender.outgoing.awaits_data_ack(), shared.config.user_timeout);
-            if std::mem::take(&mut self.sender.outgoing.writer_waits) {
-                shared.event(self.id, Event::Writable);
-            }
+            self.wake_writer(shared);
         }
         if fin_acked && !self.sender.outgoing.fin_acked {
             self.sender.outgoing.fin_acked = true;

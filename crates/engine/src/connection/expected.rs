@@ -34,7 +34,7 @@ impl Connection {
                 let subflow = &mut self.subflows[slot];
                 subflow.note_valid(now, start, segment, autotuned);
                 subflow.note_dss(now, ack);
-                self.handle_ack(now, slot, start, segment, ack);
+                self.handle_ack(now, slot, start, segment, ack, shared);
                 self.take_data_ack(now, slot, segment, &dss, shared);
                 true
             }

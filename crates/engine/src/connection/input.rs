@@ -87,7 +87,7 @@ impl Connection {
         if !self.check_negotiation(now, slot, segment, ack, shared) {
             return;
         }
-        self.handle_ack(now, slot, start, segment, ack);
+        self.handle_ack(now, slot, start, segment, ack, shared);
         let mut placing = Placing::ByTable;
         if self.life.mode() != Mode::Multipath {
             let agrees = self.check_agreement(now, slot, segment.options.dss().as_ref(), shared);

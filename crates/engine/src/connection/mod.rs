@@ -49,6 +49,7 @@ mod race;
 mod receiver;
 mod reopening;
 mod resume;
+mod send_space;
 mod sender;
 mod signal;
 mod sizes;
@@ -188,15 +189,6 @@ impl Connection {
     /// Hands over what the application has not read of a connection that is gone, with its length.
     pub(crate) fn take_unread(&mut self) -> (Pieces, u64) {
         self.receiver.take_unread()
-    }
-
-    /// Returns the bytes that the send buffer admits now.
-    pub(crate) fn write_space(&self, shared: &Shared) -> usize {
-        if self.check_write().is_err() {
-            return 0;
-        }
-        let space = shared.config.send_buffer.get().saturating_sub(self.sender.outgoing.held());
-        usize::try_from(space).unwrap_or(usize::MAX)
     }
 
     /// The next piece of the stream for the application.

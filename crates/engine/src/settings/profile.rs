@@ -5,6 +5,7 @@ use super::words::{self, HYSTART, LOSS_RESPONSE, RECEIVE_TUNING};
 use super::{ANY, Config, Kernel};
 use crate::rtt::RtoRule;
 use anabranch_policy::congestion::{HyStart, LossResponse};
+use anabranch_policy::send_buffer;
 use anabranch_units::{Bytes, Duration};
 use std::net::IpAddr;
 
@@ -100,6 +101,12 @@ settings! {
         /// From a scale above zero all but the buffer shifted right by it, from others the buffer shifted right by the
         /// negated scale.
         pub adv_win_scale: Option<i8> = None,
+        /// Maximum send buffer of a subflow, which grows with its congestion window; the connection's is the sum of
+        /// those, and at most send-buffer. Once full, it takes data again when a third is free. False for a send buffer
+        /// of fixed size, as all profiles but linux have it; under linux 4MiB, unless send-buffer is given.
+        #[setting("subflow-send-buffer", SizeOrOff, in_kernel(Kernel::Other("the third value of `net.ipv4.tcp_wmem`")))]
+        /// `connection/send_space.rs`.
+        pub subflow_send_buffer: Option<Bytes> = None,
         /// Slow-start threshold of new subflows in segments, as remembered from earlier connections; none unless given.
         #[setting("initial-ssthresh", NumberOrOff(2, ANY), in_unit("segments"))]
         /// Linux keeps it per destination (`tcp_metrics`).
@@ -109,10 +116,10 @@ settings! {
         #[setting("temporal-sharing", Flag)]
         /// RFC 9040 §6; see `connection/history.rs`.
         pub temporal_sharing: bool = false,
-        /// Early end of slow start: in CUBIC eighth, under linux-3.14 sixteenth, off under all but Linux; or plus-plus
-        /// in all.
+        /// Early end of slow start: in CUBIC linux-5.16, under linux-4.1 eighth, under linux-3.14 sixteenth, off under
+        /// all but Linux; or plus-plus in all.
         #[setting("hystart", Choice(HYSTART))]
-        pub hystart: Option<HyStart> = Some(HyStart::Eighth),
+        pub hystart: Option<HyStart> = Some(HyStart::Linux5_16),
         /// Proportional rate reduction (RFC 6937): the window falls during a fast recovery rather than at its
         /// beginning. True, false under all but Linux.
         #[setting("prr", Flag)]
@@ -240,6 +247,7 @@ impl Profile {
             reinjection: "upstream",
             // Half of the second value is window at first (`tcp_win_from_space`).
             initial_buffer: Some(Bytes::new(64 << 10)),
+            subflow_send_buffer: Some(send_buffer::LARGEST),
             ..Profile::tcp()
         }
     }
@@ -265,6 +273,7 @@ impl Profile {
             early_retransmit: true,
             // A third segment leaves while two of its size wait: `tcp_write_xmit` holds back what is above the limit.
             tsq_segments: 3,
+            hystart: Some(HyStart::Eighth),
             receive_tuning: ReceiveTuning::Stepwise,
             adv_win_scale: Some(1),
             buffer: Profile::FORMER_BUFFER,

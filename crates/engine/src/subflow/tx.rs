@@ -11,6 +11,7 @@ use crate::rtt::RttEstimator;
 use anabranch_policy::Delivery;
 use anabranch_policy::congestion::RateSample;
 use anabranch_policy::forecast::LossEstimate;
+use anabranch_policy::send_buffer::{self, EXPAND, SEGMENT_MEMORY};
 use anabranch_units::{Bytes, Dsn, Duration, Instant, Rate, SubflowSeq};
 use anabranch_wire::FlowKey;
 
@@ -52,6 +53,8 @@ pub(crate) struct Tx {
     pub(crate) fin_sent: bool,
     /// Memory for repeating segments as they first left, beside the scoreboard and the send buffer.
     pub(crate) originals: Originals,
+    /// Its send buffer, if those of subflows grow; else 0.
+    pub(crate) send_buffer: Bytes,
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,
     /// Held back by TCP Small Queues or by pacing.
@@ -93,6 +96,9 @@ impl Tx {
             data_acked: None,
             fin_sent: false,
             originals: Originals::default(),
+            send_buffer: profile
+                .subflow_send_buffer
+                .map_or(Bytes::ZERO, |largest| send_buffer::grown(Bytes::ZERO, EXPAND, 0, SEGMENT_MEMORY, largest)),
             first_hop: 0,
             throttled: false,
             pacer: Pacer::default(),

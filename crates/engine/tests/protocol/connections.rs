@@ -198,6 +198,40 @@ fn small_buffers_do_not_stall() {
     }
 }
 
+/// Two subflows with windows of ten segments: 4096 + 2 · 2 · 10 · 2304 bytes fit, and once that is full, the writer waits
+/// until a third of it is free. The windows double meanwhile, and so does the buffer, up to its limit.
+#[test]
+fn a_growing_send_buffer_takes_two_windows_and_more_when_a_third_is_free() {
+    const LIMIT: u64 = 100_000;
+    let (client, mut server) = (config([client_ip(0), client_ip(1)]), config([server_ip(0)]));
+    server.profile.subflow_send_buffer = Some(buffer(LIMIT));
+    let mut pair = Pair::with(client, server);
+    pair.open();
+    pair.write(CLIENT, b"GET");
+    pair.run(Duration::from_secs(2));
+    let id = pair.id[SERVER].unwrap();
+    let stats = |pair: &Pair| pair.hosts[SERVER].connection_stats(id).unwrap();
+    assert_eq!(pair.hosts[SERVER].write_space(id), 4096 + 2 * 46_080);
+    let offered = bytes::Bytes::from(vec![7; 1 << 20]);
+    assert_eq!(pair.hosts[SERVER].write(id, &offered), Ok(96_256));
+    let mut waited = 0;
+    while stats(&pair).data_acked < 96_256 {
+        let held = stats(&pair).written - stats(&pair).data_acked;
+        match pair.hosts[SERVER].write_space(id) as u64 {
+            0 => waited += 1,
+            space => assert!(held <= 2 * space, "{space} bytes beside {held}"),
+        }
+        pair.run(Duration::from_millis(1));
+    }
+    assert!(waited > 5, "it waited for {waited} ms");
+    assert!(pair.has(SERVER, |event| *event == Event::Writable));
+    for _ in 0..20 {
+        pair.write(SERVER, PATTERN);
+        pair.run(Duration::from_secs(5));
+    }
+    assert_eq!(pair.hosts[SERVER].write_space(id) as u64, 4096 + 2 * LIMIT, "both have reached their limit");
+}
+
 #[test]
 fn an_aborted_connection_is_gone_on_both_sides() {
     let mut pair = Pair::new(2);

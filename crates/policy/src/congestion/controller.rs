@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::hystart::{HyStart, LOW_WINDOW, Watch};
+use super::hystart::{BURST, HyStart, LOW_WINDOW, Watch};
 use super::hystart_plus_plus::PlusPlus;
 use super::lisa::credit;
 use super::prr::Reduction;
@@ -244,7 +244,10 @@ impl Controller {
             Some(_) if !self.algorithm.capabilities.hystart => false,
             Some(rule) => {
                 let armed = in_slow_start && flow.cwnd >= flow.segments(LOW_WINDOW);
-                past.watch.ends_slow_start(now, ack, rule, armed)
+                let half = flow.ssthresh / 2.0;
+                let bursts = BURST.as_f64() / (flow.cwnd.as_f64() * if flow.cwnd < half { 2.0 } else { 1.2 });
+                let burst_time = flow.srtt.map_or(Duration::ZERO, |srtt| srtt.mul_f64(bursts));
+                past.watch.ends_slow_start(now, ack, rule, armed, burst_time)
             }
         };
         if ends {

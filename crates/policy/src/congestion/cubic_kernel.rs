@@ -1,6 +1,6 @@
 //! CUBIC as Linux has it: in whole segments, and friendly to Reno for good.
 //!
-//! From `tcp_cubic.c` of Linux 6.x (`bictcp_update`, `cubictcp_recalc_ssthresh`, `cubictcp_state`) and
+//! From `tcp_cubic.c` of Linux 6.18 (`bictcp_update`, `cubictcp_recalc_ssthresh`, `cubictcp_state`) and
 //! `tcp_cong_avoid_ai` (`net/ipv4/tcp_cong.c`). The function is that of [`Cubic`](super::Cubic). It departs from RFC
 //! 9438 in what matters to small windows:
 //! ```text
@@ -29,7 +29,7 @@ pub const ENTRY: Entry = Entry::new(
     include_str!("cubic_kernel.rs"),
     |_| CongestionControl::window_based(CubicKernel::default()),
 )
-.paper("Linux 6.x, default")
+.paper("Linux 6.18, default")
 .capabilities(|_| Capabilities { hystart: true, ..Capabilities::default() });
 
 /// CUBIC of Linux for every subflow by itself.

@@ -10,14 +10,12 @@
 //! Then it picks anew. Data that is in a queue stays there, whatever room others have. The pace is what congestion
 //! control paces at or, if it does not, what Linux would: [`SubflowView::pace`].
 //!
-//! From Linux 6.18: `mptcp_subflow_get_send` and `__subflow_push_pending` (`net/mptcp/protocol.c`), `tcp_sndbuf_expand`
-//! (`net/ipv4/tcp_input.c`), `__mptcp_sync_sndbuf` (`net/mptcp/protocol.h`), `sk_stream_is_writeable`
-//! (`include/net/sock.h`).
+//! From Linux 6.18: `mptcp_subflow_get_send` and `__subflow_push_pending` (`net/mptcp/protocol.c`). Send buffers are
+//! those of [`send_buffer`].
 //!
 //! - Data moves by page fragments of 32,728 bytes, and only then is it asked whether burst and buffer admit more. So a
 //!   queue may exceed its buffer by a burst.
-//! - A subflow's send buffer holds `sndbuf_expand · max(10, cwnd)` segments of `segment_memory` each, at least what it
-//!   ever did and at most 4 MiB (`tcp_wmem`).
+//! - A subflow's send buffer holds `sndbuf_expand` windows with `segment_memory` for each segment.
 //! - A subflow with at least `subflow_lowat` bytes that wait unsent is full too; or with what its window exceeds a
 //!   burst by, and until its first loss with a burst or a window, if that is more. Linux sets no such limit on
 //!   subflows, but congestion control may: those of `anabranch kernel` set it to one segment, and `sndbuf_expand` to 8.
@@ -41,6 +39,7 @@ use super::per_subflow::PerSubflow;
 use super::tags::{Tags, places};
 use super::{Entry, Scheduler, ack_due};
 use crate::registry::{Number, Params, number};
+use crate::send_buffer::{self, EXPAND};
 use crate::{Decision, Event, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Instant};
 
@@ -105,10 +104,9 @@ impl LinuxBurst {
             if queue.pace == 0.0 {
                 queue.pace = subflow.pace().as_bps() as f64;
             }
-            let segments = u64::from(subflow.cwnd_segments()).max(INITIAL_WINDOW);
             let segment = self.segment.max(subflow.mss.get());
-            let buffer = Bytes::new((self.expand * (segments * segment) as f64) as u64);
-            queue.buffer = queue.buffer.max(buffer.min(LARGEST_BUFFER));
+            let window = subflow.cwnd_segments();
+            queue.buffer = send_buffer::grown(queue.buffer, self.expand, window, segment, send_buffer::LARGEST);
         }
         if !self.tags.is_of(view) {
             let queues = &self.queues;
@@ -125,8 +123,8 @@ impl LinuxBurst {
         if self.tags.total().is_zero() || connection.assigned.before(view.unsent_from) {
             connection.assigned = view.unsent_from;
         }
-        let buffer = self.queues.iter().fold(SMALLEST_BUFFER, |sum, queue| sum + queue.buffer);
-        if 3 * past(view.data_una, connection.written) <= 2 * buffer.get() {
+        let buffer = self.queues.iter().fold(send_buffer::SMALLEST, |sum, queue| sum + queue.buffer);
+        if send_buffer::is_writable(buffer, past(view.data_una, connection.written)) {
             connection.written = view.data_una + buffer.get();
         }
         loop {
@@ -237,22 +235,17 @@ fn past(from: Dsn, to: Dsn) -> u64 {
 const BURST: Bytes = Bytes::new(65_428);
 /// A fragment of 32 KiB without its `struct mptcp_data_frag`.
 const FRAGMENT: Bytes = Bytes::new(32_728);
-/// The least window that a buffer is made for (`TCP_INIT_CWND`).
-const INITIAL_WINDOW: u64 = 10;
-/// The least and the largest of `tcp_wmem`.
-const SMALLEST_BUFFER: Bytes = Bytes::new(4096);
-const LARGEST_BUFFER: Bytes = Bytes::new(4 << 20);
 
 const SEGMENT_MEMORY: Number = number(
     "segment_memory",
     "memory a send buffer provides per segment: 2304, or 4352 in kernels built for long link headers",
-    2304.0,
+    send_buffer::SEGMENT_MEMORY as f64,
     1.0..=65_536.0,
 )
 .in_unit("B");
 
 const SNDBUF_EXPAND: Number =
-    number("sndbuf_expand", "congestion windows that a send buffer holds; 3 with BBR", 2.0, 1.0..=1024.0);
+    number("sndbuf_expand", "congestion windows that a send buffer holds; 3 with BBR", EXPAND, 1.0..=1024.0);
 
 /// As the kernel's "not set", UINT_MAX.
 const NO_LIMIT: f64 = u32::MAX as f64;

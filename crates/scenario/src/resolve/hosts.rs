@@ -67,10 +67,14 @@ fn no_profile(at: &At<String>) -> Problem {
     Problem::at(&at.span, problem, hint)
 }
 
-/// Makes a send buffer that no table gives large enough for the receive buffer of the other host (RFC 8684 §3.3.5).
+/// Makes a send buffer that no table gives large enough for the receive buffer of the other host (RFC 8684 §3.3.5). One
+/// that is given is of fixed size.
 pub(super) fn fit_send_buffer(host: &mut HostSpec, layers: &[&HostSettings], receive_buffer: Bytes) {
-    if !layers.iter().any(|layer| layer.gives("send-buffer")) {
+    let gives = |name| layers.iter().any(|layer| layer.gives(name));
+    if !gives("send-buffer") {
         host.config.send_buffer = host.config.send_buffer.max(receive_buffer);
+    } else if !gives("subflow-send-buffer") {
+        host.config.profile.subflow_send_buffer = None;
     }
 }
 

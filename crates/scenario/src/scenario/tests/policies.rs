@@ -135,7 +135,8 @@ fn with_one_path_the_profile_makes_no_difference() {
         anabranch_sim::run(&scenario.spec(1)).unwrap().digest
     };
     for more in ["", "multipath = false\n"] {
-        let own = "scheduler = \"min-rtt\"\ncongestion = \"lia\"\nreceive-buffer = \"32MiB\"\n";
+        let own =
+            "scheduler = \"min-rtt\"\ncongestion = \"lia\"\nreceive-buffer = \"32MiB\"\nsend-buffer = \"32MiB\"\n";
         let linux = digest(&format!("[host]\nprofile = \"linux\"\n{own}{more}"));
         assert_eq!(digest(&format!("[host]\n{more}")), linux, "{more}");
         assert_ne!(digest(&format!("[host]\ninitial-window = 4\n{more}")), linux, "or nothing could be told");
