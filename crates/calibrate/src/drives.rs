@@ -2,9 +2,9 @@
 
 use crate::suite::{Case, scenario_with};
 use anabranch_policy::Catalogue;
-use anabranch_recording::{Options, Recording, align, clock_text, table_text, window};
+use anabranch_recording::{Drives, Window, clock_text, table_text};
 use anabranch_scenario::ScenarioError;
-use anabranch_units::{Duration, Seed, input};
+use anabranch_units::{Duration, Seed};
 use std::io::{Error, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
@@ -29,106 +29,25 @@ pub struct Draw {
 ///
 /// If a file is no recording, or no two have a time in common that holds a window.
 pub fn drives(catalogue: &Arc<Catalogue>, folder: &Path, draw: &Draw) -> Result<Vec<Case>, ScenarioError> {
-    let recordings = read(folder)?;
-    let pairs = pairs(&recordings, draw.length);
-    if pairs.is_empty() {
-        let problem = format!("no two recordings in {} cover {} at one time", folder.display(), draw.length);
-        return Err(refused(&problem, "accepted: recordings with clocks of one time, or a shorter --length"));
-    }
+    let drives = Drives::read(folder, draw.length)
+        .map_err(|error| ScenarioError::plain(error.to_string(), error.help.clone()))?;
     let mut stream = Seed(draw.seed).stream("drives");
     let mut cases = Vec::new();
-    for _ in 0..draw.windows * TRIES {
-        if cases.len() == draw.windows * 3 {
-            break;
-        }
-        let pair = &pairs[usize::try_from(stream.below(pairs.len() as u64)).unwrap_or(0)];
-        let shorter = if pair.contents[0].length() <= pair.contents[1].length() { 0 } else { 1 };
-        let at = window(&pair.contents[shorter], draw.length, &mut stream);
-        let held = [0, 1].map(|n| pair.contents[n].cut(&[(at, at + draw.length)]));
-        // A path that carries nothing is no path.
-        if held.iter().any(|content| content.trace().is_none()) {
-            continue;
-        }
+    for _ in 0..draw.windows {
+        let Some(window) = drives.draw(&mut stream) else { break };
         for of in [&[0, 1][..], &[0], &[1]] {
-            cases.push(case(catalogue, pair, at, (&held, of), draw.length)?);
+            cases.push(case(catalogue, &window, of, draw.length)?);
         }
     }
     Ok(cases)
 }
 
-/// Two recordings of one time.
-struct Pair {
-    names: [String; 2],
-    contents: [Recording; 2],
-}
-
-/// Reads every file of a folder, in the order of their names.
-fn read(folder: &Path) -> Result<Vec<(String, Recording)>, ScenarioError> {
-    let help = "accepted: a folder with recordings alone; `anabranch trace FILE` shows what one holds";
-    let unreadable = |path: &Path, error: Error| refused(&format!("cannot read {}: {error}", path.display()), help);
-    let entries = std::fs::read_dir(folder).map_err(|error| unreadable(folder, error))?;
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|error| unreadable(folder, error))?.path();
-        if path.is_file() {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    let mut all = Vec::new();
-    for path in paths {
-        let text = input::text(&path, input::RECORDED).map_err(|error| unreadable(&path, error))?;
-        let content = anabranch_recording::read(&text, &Options::default())
-            .map_err(|error| refused(&format!("{}: {error}", path.display()), error.help.as_deref().unwrap_or(help)))?;
-        let name: String = path.file_stem().unwrap_or_default().to_string_lossy().chars().map(plain).collect();
-        // A recording of delays alone is no path.
-        if content.trace().is_some() {
-            all.push((name, content));
-        }
-    }
-    Ok(all)
-}
-
-/// Names of paths stand in a scenario.
-fn plain(c: char) -> char {
-    if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' }
-}
-
-fn pairs(recordings: &[(String, Recording)], length: Duration) -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    for (n, (a, one)) in recordings.iter().enumerate() {
-        for (b, other) in &recordings[n + 1..] {
-            let contents = match (one.has_clock(), other.has_clock()) {
-                (true, true) => align(&[one.clone(), other.clone()]),
-                (false, false) => Some(vec![one.clone(), other.clone()]),
-                _ => None,
-            };
-            let holds = |content: &Recording| content.stretches.iter().any(|stretch| stretch.length >= length);
-            if let Some([one, other]) = contents.and_then(|both| <[Recording; 2]>::try_from(both).ok())
-                && a != b
-                && holds(&one)
-                && holds(&other)
-            {
-                pairs.push(Pair { names: [a.clone(), b.clone()], contents: [one, other] });
-            }
-        }
-    }
-    pairs
-}
-
-fn case(
-    catalogue: &Arc<Catalogue>,
-    pair: &Pair,
-    at: Duration,
-    (held, of): (&[Recording; 2], &[usize]),
-    length: Duration,
-) -> Result<Case, ScenarioError> {
-    let names: Vec<&str> = of.iter().map(|n| pair.names[*n].as_str()).collect();
-    let clock = held[0].stretches.first().and_then(|stretch| stretch.clock).map(clock_text);
-    let moment = clock.unwrap_or_else(|| format!("{}s", at.as_secs_f64()));
+fn case(catalogue: &Arc<Catalogue>, window: &Window, of: &[usize], length: Duration) -> Result<Case, ScenarioError> {
+    let names: Vec<&str> = of.iter().map(|n| window.names[*n].as_str()).collect();
+    let moment = window.clock.map_or_else(|| format!("{}s", window.at.as_secs_f64()), clock_text);
     let name = format!("{} {moment}", names.join("+"));
     let mut text = String::new();
-    for (name, content) in names.iter().zip(of.iter().map(|n| &held[*n])) {
+    for (name, content) in names.iter().zip(of.iter().map(|n| &window.contents[*n])) {
         let delay = if content.delay.is_some() { String::new() } else { format!("delay = \"{DELAY}\"\n") };
         text +=
             &format!("[path.{name}]\ntrace = {{ file = \"{name}\", offset = \"0s\" }}\n{delay}queue = \"{QUEUE}\"\n");
@@ -136,7 +55,7 @@ fn case(
     // What is not over a while after its time has stalled.
     let stop = length + PATIENCE;
     text += &format!("[[workload]]\nkind = \"bulk\"\nduration = \"{length}\"\n[run]\nstop = \"{stop}\"\n");
-    let tables = [0, 1].map(|n| (&pair.names[n], table_text(&held[n])));
+    let tables = [0, 1].map(|n| (&window.names[n], table_text(&window.contents[n])));
     let read = |wanted: &str, _: bool| {
         let found = tables.iter().find(|(name, _)| name.as_str() == wanted);
         found.map(|(_, text)| text.clone()).ok_or_else(|| Error::from(ErrorKind::NotFound))
@@ -145,18 +64,12 @@ fn case(
     Ok(Case { name, scenario, claim: None })
 }
 
-fn refused(problem: &str, help: &str) -> ScenarioError {
-    ScenarioError::plain(problem.to_owned(), Some(help.to_owned()))
-}
-
 /// One-way delay of a path whose recording has none.
 const DELAY: &str = "25ms";
 /// Time after the end of a window at which a run is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Queue of each path.
 const QUEUE: &str = "500p";
-/// Draws for each window before one with a dead path counts as none.
-const TRIES: usize = 20;
 
 #[cfg(test)]
 mod tests {

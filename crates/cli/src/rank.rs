@@ -7,10 +7,11 @@ use crate::output;
 use anabranch_lab::format::{ADVERSARY, LEADERBOARD};
 use anabranch_lab::{VERSION, version_with_build};
 use anabranch_policy::Catalogue;
+use anabranch_recording::Drives;
 use anabranch_report::Sheet;
 use anabranch_report::html::{Page, page};
-use anabranch_scenario::split_policies;
-use anabranch_study::rank::{Condition, FROZEN, FROZEN_DRIVES, Find, Hunt, Leaderboard, League, RankError};
+use anabranch_scenario::{ScenarioError, split_policies};
+use anabranch_study::rank::{Condition, FROZEN, FROZEN_DRIVES, Find, Hunt, Leaderboard, League, RankError, WINDOW};
 use clap::Args as ClapArgs;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,6 +27,7 @@ const RUNNING: [&str; 8] = ["schedulers", "sets", "out", "csv", "parquet", "repo
   anabranch rank
   anabranch rank --count 40 --schedulers min-rtt,late,fps --report rank.html
   anabranch rank --frozen 2026 --out kept --csv runs.csv
+  anabranch rank --count 40 --recordings drives
   anabranch rank --set 'host.reinjection=\"tail\"' --json
   anabranch rank --show 17
   anabranch rank --seed 5 --count 20 --write conditions
@@ -46,6 +48,10 @@ pub struct RankArgs {
     #[arg(long, value_name = "N", conflicts_with_all = ["frozen", "against"],
         value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub drives: Option<u32>,
+    /// Draw further conditions over windows of the recordings in this folder, as many as drives, with a column of their
+    /// own.
+    #[arg(long, value_name = "DIR", conflicts_with = "against")]
+    pub recordings: Option<PathBuf>,
     /// Rank over a set of conditions that never changes, with 20 seeds each: 2026 has 1,000 conditions and 200 drives.
     #[arg(long, value_name = "SET", value_parser = clap::builder::PossibleValuesParser::new(["2026"]))]
     pub frozen: Option<String>,
@@ -72,7 +78,7 @@ pub struct RankArgs {
     #[arg(long, value_name = "NAME", add = Names::one(What::Schedulers))]
     pub worst: Option<String>,
     /// Print condition N as a scenario and run nothing.
-    #[arg(long, value_name = "N", conflicts_with_all = ["count", "drives", "repeat", "against", "write"],
+    #[arg(long, value_name = "N", conflicts_with_all = ["count", "drives", "recordings", "repeat", "against", "write"],
         conflicts_with_all = RUNNING, conflicts_with_all = PolicyOptions::IDS)]
     pub show: Option<u64>,
     /// Write the conditions, or what --against finds, to DIR as scenario files with their traces; the conditions are
@@ -102,7 +108,7 @@ pub fn rank(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> 
     }
     if let Some(directory) = &args.write {
         return match args.runs_something() {
-            None => write(&conditions(args), directory),
+            None => write(&conditions(args)?, directory),
             Some(option) => {
                 let help = "accepted: --write alone, or with --against, whose findings it then writes";
                 Err(Failure::Refused(miette::miette!(
@@ -154,10 +160,23 @@ impl RankArgs {
     }
 }
 
-fn conditions(args: &RankArgs) -> Vec<Condition> {
+fn conditions(args: &RankArgs) -> Result<Vec<Condition>, Failure> {
     let (seed, count, _) = args.size();
+    let drives = u64::from(args.number_of_drives());
     let drawn = (0..u64::from(count)).map(|number| Condition::drawn(seed, number));
-    drawn.chain((0..u64::from(args.number_of_drives())).map(|number| Condition::drive(seed, number))).collect()
+    let mut all: Vec<Condition> = drawn.chain((0..drives).map(|number| Condition::drive(seed, number))).collect();
+    if let Some(folder) = &args.recordings {
+        let refused = |problem: String, help: Option<String>| ScenarioError::plain(problem, help);
+        let held = Drives::read(folder, WINDOW).map_err(|error| refused(error.to_string(), error.help.clone()))?;
+        for number in 0..drives {
+            let condition = Condition::recorded(&held, seed, number).ok_or_else(|| {
+                let problem = format!("in the recordings of {} one of two paths carries nothing", folder.display());
+                refused(problem, Some("accepted: recordings in which both carry data for a minute".to_owned()))
+            })?;
+            all.push(condition);
+        }
+    }
+    Ok(all)
 }
 
 fn write(conditions: &[Condition], directory: &Path) -> Result<(), Failure> {
@@ -175,7 +194,7 @@ fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
     let (seed, count, repeat) = args.size();
     let league = League::new(
         catalogue,
-        conditions(args),
+        conditions(args)?,
         &args.schedulers(),
         true,
         (1, repeat),

@@ -12,6 +12,8 @@
 
 mod align;
 mod clock;
+#[cfg(feature = "forms")]
+mod drives;
 mod error;
 mod heading;
 mod iperf;
@@ -26,6 +28,8 @@ mod table;
 mod text;
 
 pub use align::{align, window};
+#[cfg(feature = "forms")]
+pub use drives::{Drives, Window};
 pub use error::RecordingError;
 pub use levels::{Level, Levels};
 pub use options::{Column, Form, Gaps, Options, RateUnit, TimeUnit};

@@ -65,8 +65,9 @@ pub(crate) fn against_best(named: &str, further: &[&str]) -> Table {
 
 /// The schedulers in order.
 pub(crate) fn ranking(board: &Leaderboard) -> Table {
-    let drives = (board.drives > 0).then_some("drives");
-    let further: Vec<&str> = ["TCP most", "repeated", "twice", "unfinished"].into_iter().chain(drives).collect();
+    let families = [("drives", board.drives), ("recorded", board.recorded)];
+    let families = families.into_iter().filter(|(_, count)| *count > 0).map(|(name, _)| name);
+    let further: Vec<&str> = ["TCP most", "repeated", "twice", "unfinished"].into_iter().chain(families).collect();
     let mut table = against_best("scheduler", &further);
     for it in &board.standings {
         let star = if it.to_first.is_some_and(|tested| tested.is_significant()) { " *" } else { "" };
@@ -87,7 +88,7 @@ pub(crate) fn ranking(board: &Leaderboard) -> Table {
             percent(it.duplicates),
             if it.unfinished > 0 { it.unfinished.to_string() } else { String::new() },
         ];
-        table.row(row.into_iter().chain(it.drives.map(with_interval)));
+        table.row(row.into_iter().chain([it.drives, it.recorded].into_iter().flatten().map(with_interval)));
     }
     for it in &board.references {
         let slower = it.slower_than_single.map(|it| percent(it.share)).unwrap_or_default();
@@ -114,6 +115,12 @@ pub(crate) fn notes(board: &Leaderboard) -> Vec<String> {
             "Drives: to best over {} further conditions, whose paths follow models of today's networks. They count in \
              no other column.",
             board.drives
+        ));
+    }
+    if board.recorded > 0 {
+        notes.push(format!(
+            "Recorded: to best over {} further conditions, whose paths follow recordings. They count in no other column.",
+            board.recorded
         ));
     }
     notes.push(match board.repeat {

@@ -37,6 +37,8 @@ pub enum Family {
     Drawn,
     /// Networks by the models of today's.
     Drives,
+    /// Recorded networks.
+    Recorded,
 }
 
 /// Path of a condition.
@@ -58,7 +60,7 @@ pub struct DrawnPath {
     pub loss: f64,
     /// Mean number of packets in a burst of losses.
     pub burst: Option<f64>,
-    /// Model that it follows, if any.
+    /// Model or recording that it follows, if any.
     pub network: Option<Network>,
 }
 

@@ -5,10 +5,14 @@
 
 use super::condition::{Condition, DrawnPath, Dynamics, Family, LossKind, NAMES, round, work};
 use super::point::{Draw, Point};
+#[cfg(not(target_arch = "wasm32"))]
+use super::recorded::Recorded;
 use anabranch_units::Seed;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::Arc;
 
 /// Model that a path follows, with what it takes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Network {
     /// Satellites in low orbit.
     Leo {
@@ -34,6 +38,9 @@ pub enum Network {
         /// Other stations.
         stations: u64,
     },
+    /// A recording.
+    #[cfg(not(target_arch = "wasm32"))]
+    Recorded(Arc<Recorded>),
 }
 
 impl Condition {
@@ -104,27 +111,36 @@ fn path(n: usize, name: &'static str, draw: &dyn Fn(&str) -> Draw) -> DrawnPath 
 
 impl Network {
     /// Returns the name of its model.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Network::Leo { .. } => "leo",
             Network::Lte { .. } => "lte",
             Network::Blockage { .. } => "5g",
             Network::Wifi { .. } => "wifi",
+            #[cfg(not(target_arch = "wasm32"))]
+            Network::Recorded(recorded) => &recorded.name,
         }
     }
 
-    /// Returns its model with this rate \[Mbit/s\] and round-trip time \[ms\], as scenario files write it.
-    pub(super) fn model(&self, rate: f64, rtt: f64) -> String {
+    /// Returns the entries of a path that follows it in a scenario file, at this rate \[Mbit/s\] and round-trip time
+    /// \[ms\]; `trace` is the name of its recording's file.
+    pub(super) fn entries(&self, rate: f64, rtt: f64, trace: &str) -> String {
+        let delay = round(rtt / 2.0, 3);
         let own = match self {
             Network::Leo { obstructed } => format!("obstructed = \"{:.2}%\"", 100.0 * obstructed),
             Network::Lte { signal } => format!("signal-db = {signal:.2}"),
             Network::Blockage { signal, blockers } => format!("signal-db = {signal:.2}, blockers = {blockers}"),
             Network::Wifi { signal, stations } => format!("signal-dbm = {signal:.2}, stations = {stations}"),
+            #[cfg(not(target_arch = "wasm32"))]
+            Network::Recorded(recorded) => {
+                let delay = if recorded.has_delay { String::new() } else { format!("\ndelay = \"{delay}ms\"") };
+                return format!("trace = {{ file = \"{trace}\", offset = \"0s\" }}{delay}");
+            }
         };
-        let (name, delay) = (self.name(), round(rtt / 2.0, 3));
-        format!("{{ name = \"{name}\", rate = \"{rate}mbit\", delay = \"{delay}ms\", {own} }}")
+        let name = self.name();
+        format!("model = {{ name = \"{name}\", rate = \"{rate}mbit\", delay = \"{delay}ms\", {own} }}")
     }
 }
 
 /// Send buffer, and receive buffers of fixed size \[B\]: the product's.
-const BUFFER: u64 = 32 << 20;
+pub(super) const BUFFER: u64 = 32 << 20;

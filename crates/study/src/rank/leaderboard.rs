@@ -34,6 +34,8 @@ pub struct Leaderboard {
     pub splits: Vec<Split>,
     /// Number of drives, which are conditions besides and count in none of the other figures.
     pub drives: usize,
+    /// Number of recorded drives, which count in none of the other figures either.
+    pub recorded: usize,
 }
 
 /// Results of a scheduler over all conditions.
@@ -50,6 +52,8 @@ pub struct Standing {
     pub to_best: Ratio,
     /// Time over that of the best of all others: geometric mean over the drives, if there are any.
     pub drives: Option<Ratio>,
+    /// Time over that of the best of all others: geometric mean over the recorded drives, if there are any.
+    pub recorded: Option<Ratio>,
     /// Share of conditions in which it is at most 2 % slower than the best of all others.
     pub within_2: Share,
     /// Share of conditions in which it is at most 5 % slower.
@@ -134,18 +138,27 @@ pub struct Cell {
 const WORST: usize = 10;
 
 impl Leaderboard {
-    /// Computes the leaderboard of a league, whose drives are behind all other conditions. `None` without conditions.
+    /// Computes the leaderboard of a league, whose drives are behind all other conditions and whose recorded drives are
+    /// behind those. What there is first is ranked. `None` without conditions.
     pub fn of(league: &League, fields: &[Field]) -> Option<Leaderboard> {
-        let is_drive = |field: &Field| field.condition.family() == Family::Drives;
-        let (fields, drives) = match fields.split_at(fields.iter().position(is_drive).unwrap_or(fields.len())) {
-            ([], drives) => (drives, fields.get(..0)?),
-            both => both,
+        let of_family = |family| fields.iter().filter(|field| field.condition.family() == family).count();
+        let (drives, recorded) = (of_family(Family::Drives), of_family(Family::Recorded));
+        let (rest, recorded) = fields.split_at(fields.len() - recorded);
+        let (drawn, drives) = rest.split_at(rest.len() - drives);
+        let none = &fields[..0];
+        let (fields, drives, recorded) = match (drawn, drives) {
+            ([], []) => (recorded, none, none),
+            ([], drives) => (drives, none, recorded),
+            (drawn, drives) => (drawn, drives, recorded),
         };
         let variants = league.schedulers();
         let oracles: Vec<bool> = variants.iter().map(|variant| is_oracle(&variant.name)).collect();
         // Indexed by condition, then by scheduler.
         let scored = |fields: &[Field]| fields.iter().map(|field| scores(&field.trials, &oracles)).collect();
-        let (scores, of_drives): (Vec<Vec<Score>>, Vec<Vec<Score>>) = (scored(fields), scored(drives));
+        let [scores, of_drives, of_recorded]: [Vec<Vec<Score>>; 3] = [fields, drives, recorded].map(scored);
+        let over = |scores: &[Vec<Score>], n: usize| {
+            geometric_mean(scores.iter().map(|condition| against_best(&condition[n])))
+        };
         let of = |scheduler: usize| scores.iter().map(move |condition| &condition[scheduler]);
         let mut order: Vec<(usize, Ratio)> =
             (0..variants.len()).map(|n| Some((n, geometric_mean(of(n).map(against_best))?))).collect::<Option<_>>()?;
@@ -170,7 +183,8 @@ impl Leaderboard {
                 scheduler: variants[*n].clone(),
                 oracle: oracles[*n],
                 to_best: *to_best,
-                drives: geometric_mean(of_drives.iter().map(|condition| against_best(&condition[*n]))),
+                drives: over(&of_drives, *n),
+                recorded: over(&of_recorded, *n),
                 within_2: within(1.02)?,
                 within_5: within(1.05)?,
                 within_20: within(1.2)?,
@@ -200,6 +214,7 @@ impl Leaderboard {
             references: references(fields, &oracles),
             splits: SPLITS.iter().map(|(by, part)| split(by, *part, fields, &scores, &order)).collect(),
             drives: drives.len(),
+            recorded: recorded.len(),
         })
     }
 }

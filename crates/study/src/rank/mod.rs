@@ -18,6 +18,8 @@ mod drive;
 mod leaderboard;
 mod league;
 mod point;
+#[cfg(not(target_arch = "wasm32"))]
+mod recorded;
 mod written;
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -27,6 +29,8 @@ pub use drive::Network;
 pub use leaderboard::{Cell, Leaderboard, Reference, Split, Standing, Worst};
 pub use league::{Field, League, RankError};
 pub use point::Point;
+#[cfg(not(target_arch = "wasm32"))]
+pub use recorded::{Recorded, WINDOW};
 
 /// Schedulers that know more than a host can. They are ranked, but do not count as another scheduler's best other.
 pub const ORACLES: &[&str] = &["edpf"];

@@ -207,6 +207,51 @@ fn drives_count_in_their_own_column_alone() {
     assert_eq!(board(vec![Condition::drive(1, 0)]).conditions, 1, "drives alone are a leaderboard as well");
 }
 
+/// Two recordings of ten minutes with clocks, one of them with delays, in steps of a second.
+fn recordings() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |second: u64, rate: u64| format!("{},{rate}", 1_900_000_000 + second);
+    let sky: Vec<String> = (0..600).map(|second| row(second, 40 + second % 90)).collect();
+    let cell: Vec<String> = (60..660).map(|second| row(second, second % 37) + ",61").collect();
+    std::fs::write(folder.path().join("sky.csv"), format!("time,mbps\n{}\n", sky.join("\n"))).unwrap();
+    std::fs::write(folder.path().join("cell.csv"), format!("time,mbps,rtt_ms\n{}\n", cell.join("\n"))).unwrap();
+    folder
+}
+
+/// Windows are of both recordings, of their values, and the same again; written beside the scenario they are read as
+/// they are within.
+#[test]
+fn recorded_drives_follow_windows_of_recordings() {
+    let catalogue = Arc::new(Catalogue::default());
+    let folder = recordings();
+    let drives = anabranch_recording::Drives::read(folder.path(), WINDOW).unwrap();
+    let all: Vec<Condition> = (0..20).map(|number| Condition::recorded(&drives, 3, number).unwrap()).collect();
+    assert_eq!(Condition::recorded(&drives, 3, 7).as_ref(), Some(&all[7]));
+    assert_ne!(all[7].paths, all[8].paths);
+    for condition in &all {
+        let names: Vec<&str> =
+            condition.paths.iter().filter_map(|path| path.network.as_ref()).map(Network::name).collect();
+        assert_eq!(names, ["cell", "sky"], "{}", condition.toml());
+        let inside = condition.scenario(&catalogue, &[]).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        for (name, text) in condition.traces().into_iter().chain([(condition.file(), condition.toml())]) {
+            std::fs::write(place.path().join(name), text).unwrap();
+        }
+        let file = place.path().join(condition.file());
+        let written = anabranch_scenario::Scenario::load(&catalogue, file.to_str().unwrap(), &[]).unwrap();
+        assert_eq!((inside.paths(), &inside.digest), (written.paths(), &written.digest), "{}", condition.name());
+        assert!(condition.toml().contains("[path.a]\ntrace = { file = \"recorded-3-"), "{}", condition.toml());
+        assert_eq!(condition.toml().matches("\ndelay = ").count(), 1, "one has its own: {}", condition.toml());
+    }
+    let schedulers = ["min-rtt", "round-robin"].map(str::to_owned);
+    let sets = [r#"workload=[{kind="files",size="50kB"}]"#.to_owned()];
+    let conditions = [vec![Condition::drawn(1, 0), Condition::drive(1, 0)], all[..2].to_vec()].concat();
+    let league = League::new(&catalogue, conditions, &schedulers, true, (1, 2), &sets).unwrap();
+    let board = Leaderboard::of(&league, &league.run(None, 1, &|| {}).unwrap()).unwrap();
+    assert_eq!((board.conditions, board.drives, board.recorded), (1, 1, 2));
+    assert!(board.standings.iter().all(|it| it.drives.is_some() && it.recorded.is_some()));
+}
+
 #[test]
 fn a_scenario_knows_whether_seeds_make_a_difference() {
     let catalogue = Arc::new(Catalogue::default());

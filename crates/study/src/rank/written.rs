@@ -1,6 +1,8 @@
 //! Condition written as a scenario: the TOML of the schema, and the traces beside it.
 
 use super::condition::{Condition, DrawnPath, Dynamics, Family, LossKind, PageKind, Work};
+#[cfg(not(target_arch = "wasm32"))]
+use super::drive::Network;
 use anabranch_net::trace::{LteParams, synthetic_lte};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::Origin;
@@ -12,14 +14,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Family {
-    /// All families.
-    const ALL: [Family; 2] = [Family::Drawn, Family::Drives];
+    /// Families whose conditions follow from seed and number alone.
+    const NAMED: [Family; 2] = [Family::Drawn, Family::Drives];
 
     /// Prefix of the names of its conditions: `drawn/SEED/NUMBER` is accepted wherever a scenario is.
     fn prefix(self) -> &'static str {
         match self {
             Family::Drawn => "drawn/",
             Family::Drives => "drive/",
+            Family::Recorded => "recorded-",
         }
     }
 }
@@ -28,7 +31,7 @@ impl Condition {
     /// Returns the condition of the name `drawn/SEED/NUMBER` or `drive/SEED/NUMBER`; `None` for any other name.
     pub(crate) fn named(name: &str) -> Option<Condition> {
         let (family, numbers) =
-            Family::ALL.into_iter().find_map(|family| Some((family, name.strip_prefix(family.prefix())?)))?;
+            Family::NAMED.into_iter().find_map(|family| Some((family, name.strip_prefix(family.prefix())?)))?;
         let (seed, number) = numbers.split_once('/')?;
         let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         (plain(seed) && plain(number)).then_some(())?;
@@ -36,19 +39,20 @@ impl Condition {
         Some(match family {
             Family::Drawn => Condition::drawn(seed, number),
             Family::Drives => Condition::drive(seed, number),
+            Family::Recorded => return None,
         })
     }
 
     /// Returns true if the name begins like that of a drawn condition.
     pub(crate) fn is_like_a_name(name: &str) -> bool {
-        Family::ALL.iter().any(|family| name.starts_with(family.prefix()))
+        Family::NAMED.iter().any(|family| name.starts_with(family.prefix()))
     }
 
     /// Returns the name for the command line, such as `drawn/SEED/NUMBER`, or that of its file.
     pub fn name(&self) -> String {
         match self.drawn {
+            Some((Family::Recorded, ..)) | None => self.file(),
             Some((family, seed, number)) => format!("{}{seed}/{number}", family.prefix()),
-            None => self.file(),
         }
     }
 
@@ -60,7 +64,7 @@ impl Condition {
     /// Describes it in a few words.
     pub fn about(&self) -> String {
         let paths = self.paths.iter().map(|path| {
-            let model = path.network.map_or(String::new(), |network| format!("{} ", network.name()));
+            let model = path.network.as_ref().map_or(String::new(), |network| format!("{} ", network.name()));
             format!("{model}{} Mbit/s {} ms", path.rate, path.rtt)
         });
         let loss = self
@@ -81,6 +85,7 @@ impl Condition {
         let about = match self.drawn {
             Some((Family::Drawn, seed, number)) => format!("condition {number} of seed {seed}"),
             Some((Family::Drives, seed, number)) => format!("drive {number} of seed {seed}"),
+            Some((Family::Recorded, seed, number)) => format!("recorded drive {number} of seed {seed}"),
             None => format!("condition {}", self.stem),
         };
         line(&mut text, format_args!("about = \"{about}: {}\"", self.about()));
@@ -95,7 +100,7 @@ impl Condition {
         match self.receive_buffer {
             Some(bytes) => line(&mut text, format_args!("receive-buffer = \"{bytes}B\"")),
             None => {
-                let most = if self.family() == Family::Drives { 32 } else { 6 };
+                let most = if self.family() == Family::Drawn { 6 } else { 32 };
                 line(&mut text, format_args!("receive-buffer = {{ initial = \"64KiB\", max = \"{most}MiB\" }}"));
             }
         }
@@ -116,8 +121,8 @@ impl Condition {
             _ => None,
         };
         line(text, format_args!("\n[path.{}]", path.name));
-        if let Some(network) = path.network {
-            line(text, format_args!("model = {}", network.model(path.rate, path.rtt)));
+        if let Some(network) = &path.network {
+            line(text, format_args!("{}", network.entries(path.rate, path.rtt, &self.recording_name(path))));
             line(text, format_args!("up = \"{}mbit\"\nqueue = \"{}p\"", path.up, path.queue));
             return;
         }
@@ -198,9 +203,29 @@ impl Condition {
         [format!("{}.down", self.stem), format!("{}.up", self.stem)]
     }
 
+    /// Returns the name of the file with the recording that a path follows.
+    fn recording_name(&self, path: &DrawnPath) -> String {
+        format!("{}.{}.csv", self.stem, path.name)
+    }
+
+    /// Returns the recordings that its paths follow, by the names of their files.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn recordings(&self) -> Vec<(String, String)> {
+        let followed = self.paths.iter().filter_map(|path| match &path.network {
+            Some(Network::Recorded(recorded)) => Some((self.recording_name(path), recorded.text.clone())),
+            _ => None,
+        });
+        followed.collect()
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn recordings(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// Returns the traces that the scenario file names, each with its text.
     pub fn traces(&self) -> Vec<(String, String)> {
-        let Dynamics::Cellular { path, seed, handover } = self.dynamics else { return Vec::new() };
+        let Dynamics::Cellular { path, seed, handover } = self.dynamics else { return self.recordings() };
         let rates = [self.paths[path].rate, self.paths[path].up];
         let one = |(n, (name, rate)): (usize, (String, f64))| {
             (name, synthetic_lte(2 * seed + n as u64, &cellular(rate, handover)))
@@ -215,7 +240,8 @@ impl Condition {
     /// If an override is not valid.
     pub fn scenario(&self, catalogue: &Arc<Catalogue>, sets: &[String]) -> Result<Scenario, ScenarioError> {
         let origin = Origin { scenario: self.name(), sets: sets.to_vec() };
-        let read = |name: &str, from_set: bool| match self.trace_names().iter().any(|own| own == name) && !from_set {
+        let is_own = |name: &str| name.strip_prefix(&*self.stem).is_some_and(|rest| rest.starts_with('.'));
+        let read = |name: &str, from_set: bool| match is_own(name) && !from_set {
             true => {
                 let found = self.traces().into_iter().find(|(own, _)| own == name);
                 found.map(|(_, text)| text).ok_or_else(|| Error::from(ErrorKind::NotFound))
