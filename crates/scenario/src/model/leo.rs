@@ -100,23 +100,25 @@ impl Leo {
         let mut scatter = Wander::new(1.0, SCATTER, SECOND, SCATTER_MEMORY, source.stream("scatter"));
         let mut view = View::new(self.obstructed.0.0, source.stream("view"));
         let (mut levels, mut at, mut slot) = (Vec::new(), Duration::ZERO, 0);
-        // Seconds begin where slots do, so that a step of the rate is one of the satellite.
-        let mut end = Duration::from_nanos(slots[0].until.as_nanos() % SECOND.as_nanos());
+        // Seconds begin where the first handover does, so that a step of the rate is one of the satellite.
+        let mut second = Duration::from_nanos(slots[0].until.as_nanos() % SECOND.as_nanos());
+        let (mut scattered, mut is_clear, mut is_new) = (0.0, true, true);
         while at < length {
+            let end = second.min(slots[slot].until);
             if at < end {
-                let factor = slots[slot].level * scatter.value().max(LEAST_SCATTER);
-                let bps = (self.rate.0.as_bps() as f64 * factor) as u64;
-                let is_clear = view.is_clear(at);
+                if is_new {
+                    (scattered, is_clear) = (scatter.value().max(LEAST_SCATTER), view.is_clear(at));
+                    scatter.step();
+                }
+                let bps = (self.rate.0.as_bps() as f64 * (slots[slot].level * scattered)) as u64;
                 levels.push(Level { until: end.min(length), value: Rate::from_bps(if is_clear { bps } else { 0 }) });
-                scatter.step();
             }
-            at = end;
-            if at >= slots[slot].until {
-                slot = (slot + 1).min(slots.len() - 1);
+            (at, is_new) = (end, end == second);
+            if is_new {
+                second += SECOND;
             }
-            end += SECOND;
-            if slots[slot].until > at {
-                end = end.min(slots[slot].until);
+            if at >= slots[slot].until && slot + 1 < slots.len() {
+                slot += 1;
             }
         }
         Levels::new(levels)

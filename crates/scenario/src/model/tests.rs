@@ -204,7 +204,14 @@ fn satellites_have_the_rates_of_the_drive() {
 
 #[test]
 fn obstructions_take_their_share_and_most_are_short() {
-    let model = leo(|model| model.obstructed = Unit(Share(0.16)));
+    // Obstructions do not heed handovers.
+    for interval in [15_000, 7_300, 1_900].map(ms) {
+        obstructed_for(interval);
+    }
+}
+
+fn obstructed_for(interval: Duration) {
+    let model = leo(|model| (model.obstructed, model.interval) = (Unit(Share(0.16)), Unit(interval)));
     let all: Vec<Recording> = (1..=40).map(|seed| model.draw(Seed(seed), "car", LONGEST)).collect();
     let mut lengths = Vec::new();
     let mut blocked = 0.0;
@@ -220,12 +227,12 @@ fn obstructions_take_their_share_and_most_are_short() {
     }
     let share = blocked / (40.0 * 600.0);
     // Lengths are heavy-tailed: over 40 times ten minutes the share varies by a tenth of itself.
-    assert!((0.11..0.21).contains(&share), "{share}");
+    assert!((0.11..0.21).contains(&share), "{interval}: {share}");
     let short = |most: f64| lengths.iter().filter(|length| **length <= most).count() as f64 / lengths.len() as f64;
     // A half lasts one second, a third of the rest another, and a tenth 10 s and more. The few that follow at once upon
     // another are seen as one.
     for (most, expected) in [(1.0, 0.5), (2.0, 0.667), (9.5, 0.9)] {
-        assert!((short(most) - expected).abs() < 0.05, "{most} s: {}", short(most));
+        assert!((short(most) - expected).abs() < 0.05, "{interval}, {most} s: {}", short(most));
     }
 }
 
