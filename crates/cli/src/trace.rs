@@ -34,7 +34,8 @@ pub struct TraceArgs {
     files: Vec<PathBuf>,
     /// Draw from a model in place of reading files: its name, or the table that a scenario has. Several may be given.
     #[arg(long, value_name = "MODEL", help_heading = "Models")]
-    #[arg(conflicts_with_all = ["files", "align", "from", "windows"])]
+    #[arg(conflicts_with_all = ["files", "align", "from", "windows", "form", "of", "rate", "delay", "loss", "time"])]
+    #[arg(conflicts_with_all = ["rate_unit", "delay_unit", "time_unit", "interval", "gaps"])]
     model: Vec<String>,
     #[command(flatten)]
     reading: Reading,
