@@ -2,11 +2,11 @@
 
 use crate::file::RecordingTable;
 use crate::model::{Model, ModelTable};
+use crate::remembered;
 use anabranch_net::{Change, LinkConfig, LossModel, Service, Trace};
 use anabranch_paths::{Affected, NetworkSpec, TimedChange};
 use anabranch_recording::{Recording, align, window};
 use anabranch_units::{Duration, Rate, Seed};
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Recordings and models of a scenario, and their places in the network.
@@ -36,8 +36,8 @@ enum Origin {
 }
 
 /// Part of a source that a run meets.
-struct Part<'a> {
-    recording: Cow<'a, Recording>,
+struct Part {
+    recording: Arc<Recording>,
     offset: Duration,
     /// `None` if nothing passes.
     trace: Option<Arc<Trace>>,
@@ -73,6 +73,14 @@ enum What {
     Loss,
 }
 
+/// A value that a recording or a model may drive.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Driven {
+    Rate,
+    Delay,
+    Loss,
+}
+
 impl Recordings {
     /// Adds a recording, unless it is there, and returns its number.
     pub(crate) fn add(&mut self, table: &RecordingTable, recording: Arc<Recording>) -> usize {
@@ -94,18 +102,17 @@ impl Recordings {
     pub(crate) fn add_model(&mut self, model: &Model, path: &str) -> (usize, Arc<Recording>) {
         // The view of a satellite may be obstructed for all of one draw.
         let tries = if matches!(model.0, ModelTable::Leo(_)) { TRIES } else { 1 };
-        let mut draws = (0..tries).map(|seed| model.draw(Seed(seed), path, TYPICAL));
-        let passes = draws.find(|drawn| drawn.trace().is_some());
-        let typical = Arc::new(passes.unwrap_or_else(|| model.draw(Seed(0), path, TYPICAL)));
-        let trace = typical.trace().map(Arc::new);
+        let draw = |seed| remembered::draw(model, Seed(seed), path, TYPICAL);
+        let typical = (0..tries).map(draw).find(|drawn| drawn.trace.is_some()).unwrap_or_else(|| draw(0));
+        let (recording, trace) = (Arc::clone(&typical.recording), typical.trace.clone());
         let origin = Origin::Model(model.clone(), path.to_owned());
         self.sources.push(Source {
             origin,
-            recording: Arc::clone(&typical),
+            recording: Arc::clone(&recording),
             trace,
             begins: Begins::At(Duration::ZERO),
         });
-        (self.sources.len() - 1, typical)
+        (self.sources.len() - 1, recording)
     }
 
     pub(crate) fn rate(&mut self, source: usize, name: &str, affected: Affected) {
@@ -126,6 +133,20 @@ impl Recordings {
 
     fn put(&mut self, source: usize, name: &str, affected: Affected, what: What) {
         self.uses.push(Use { source, name: name.to_owned(), affected, what });
+    }
+
+    /// Tells whether the rate, the delay or the loss of this path or shared link follows a recording or a model in one
+    /// of these directions.
+    pub(crate) fn drive(&self, name: &str, value: Driven, affected: Affected) -> bool {
+        self.uses.iter().any(|it| {
+            let same = match value {
+                Driven::Rate => it.what == What::Rate,
+                Driven::Delay => it.what == What::Delay,
+                Driven::Loss => it.what == What::Loss,
+            };
+            let meets = it.affected == affected || it.affected == Affected::Both || affected == Affected::Both;
+            same && it.name == name && meets
+        })
     }
 
     /// Cuts recordings with clocks to the times that all of them cover. `needed` is the length of the part that a run
@@ -224,17 +245,16 @@ impl Recordings {
     }
 
     /// Returns what the run with this seed meets of each source until `stop`.
-    fn parts(&self, seed: Seed, stop: Duration) -> Vec<Part<'_>> {
+    fn parts(&self, seed: Seed, stop: Duration) -> Vec<Part> {
         let sources = self.sources.iter().zip(self.offsets(seed));
         let parts = sources.map(|(source, offset)| match &source.origin {
             Origin::File(_) => {
                 let trace = source.trace.as_ref().map(|trace| Arc::new(trace.starting_at(offset)));
-                Part { recording: Cow::Borrowed(&*source.recording), offset, trace }
+                Part { recording: Arc::clone(&source.recording), offset, trace }
             }
             Origin::Model(model, path) => {
-                let recording = model.draw(seed, path, stop);
-                let trace = recording.trace().map(Arc::new);
-                Part { recording: Cow::Owned(recording), offset, trace }
+                let drawn = remembered::draw(model, seed, path, stop);
+                Part { recording: Arc::clone(&drawn.recording), offset, trace: drawn.trace.clone() }
             }
         });
         parts.collect()

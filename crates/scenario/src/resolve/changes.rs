@@ -4,6 +4,7 @@ use super::paths::{loss_model, service};
 use super::{Reading, known, switches};
 use crate::error::Problem;
 use crate::file::{At, ChangeTable, DirectionName, File, StateName};
+use crate::recorded::Driven;
 use anabranch_net::{Change, Service};
 use anabranch_paths::{Affected, TimedChange};
 use anabranch_units::Duration;
@@ -60,6 +61,22 @@ fn one(
         StateName::Blackhole => Change::Blackhole,
         StateName::Restore => Change::Restore,
     }));
+    let affected = match table.direction {
+        None => Affected::Both,
+        Some(DirectionName::Down) => Affected::Down,
+        Some(DirectionName::Up) => Affected::Up,
+    };
+    let delay = table.delay.as_ref().map(|at| (&at.span, Driven::Delay, "delay"));
+    let loss = table.loss.as_ref().map(|at| (&at.span, Driven::Loss, "loss"));
+    for (span, value, what) in [delay, loss].into_iter().flatten() {
+        if reading.recordings.drive(&path.value, value, affected) {
+            let problem = format!(
+                "the {what} of `{}` follows a recording or a model, whose next value would undo this change",
+                path.value
+            );
+            return Err(Problem::at(span, problem, format!("accepted: a path that states its {what}")));
+        }
+    }
     if changes.is_empty() {
         return Err(Problem::at(&at.span, "this change sets no value of its path", LINK_KEYS));
     }
@@ -68,11 +85,6 @@ fn one(
         let help = "accepted: beside state = \"down\" or \"up\"";
         return Err(Problem::at(&notify.span, "`notify` needs a change of the carrier", help));
     }
-    let affected = match table.direction {
-        None => Affected::Both,
-        Some(DirectionName::Down) => Affected::Down,
-        Some(DirectionName::Up) => Affected::Up,
-    };
     let timed = |change| TimedChange {
         at: table.at.value.0,
         path: path.value.clone(),

@@ -186,7 +186,7 @@ pub(crate) fn resolve(
     let needed = stated.filter(|end| !end.is_zero()).unwrap_or(spec.stop);
     settle(&mut reading.recordings, needed, spec.stop, spread)?;
     spec.decisions = file.run.decisions.unwrap_or(false);
-    let varies = vary::varies(file, &names, spec.stop)?;
+    let varies = vary::varies(file, &names, spec.stop, &reading.recordings)?;
     let watch = watch::watch(&file.run, spec.stop)?;
     let competing = workloads::competing(file);
     Ok(Resolved { hosts, spec, seed, repeat, measure, spread, policies, sender, competing, switched, varies, watch })

@@ -1,23 +1,35 @@
 //! Paths with properties that are drawn for each run.
 
 use crate::error::Problem;
-use crate::file::{At, Bounds, File, PathTable, Recordable, Speed, VaryTable};
+use crate::file::{At, Bounds, File, PathTable, VaryTable};
+use crate::recorded::{Driven, Recordings};
 use crate::vary::Vary;
 use anabranch_paths::Affected;
 use anabranch_units::Duration;
 
-pub(super) fn varies(file: &File, paths: &[String], stop: Duration) -> Result<Vec<Vary>, Problem> {
+pub(super) fn varies(
+    file: &File,
+    paths: &[String],
+    stop: Duration,
+    recordings: &Recordings,
+) -> Result<Vec<Vary>, Problem> {
     let mut all = Vec::new();
     for name in paths {
         let Some(table) = file.path.get(name).map(|at| &at.value) else { continue };
         if let Some(at) = &table.vary {
-            all.push(vary(name, table, at, stop)?);
+            all.push(vary(name, table, at, stop, recordings)?);
         }
     }
     Ok(all)
 }
 
-fn vary(name: &str, path: &PathTable, at: &At<VaryTable>, stop: Duration) -> Result<Vary, Problem> {
+fn vary(
+    name: &str,
+    path: &PathTable,
+    at: &At<VaryTable>,
+    stop: Duration,
+    recordings: &Recordings,
+) -> Result<Vary, Problem> {
     let VaryTable { every, rate, delay, rtt, loss } = &at.value;
     if rate.is_none() && delay.is_none() && rtt.is_none() && loss.is_none() {
         return Err(Problem::at(&at.span, "no value varies", "accepted: rate, delay or rtt, loss, each [least, most]"));
@@ -34,20 +46,23 @@ fn vary(name: &str, path: &PathTable, at: &At<VaryTable>, stop: Duration) -> Res
         }
     }
     if let Some(rate) = rate {
-        let is_recorded = |speed: &Option<At<Recordable<Speed>>>| {
-            speed.as_ref().is_some_and(|at| !matches!(at.value, Recordable::Stated(Speed::Rate(_))))
-        };
-        if is_recorded(&path.rate)
-            || is_recorded(&path.down)
-            || is_recorded(&path.up)
-            || path.trace.is_some()
-            || path.model.is_some()
-        {
-            let problem = "a recording or a model does not vary";
-            return Err(Problem::at(&rate.span, problem, "accepted: a rate, or no vary.rate"));
-        }
         if rate.value[0].0.is_zero() {
             return Err(Problem::at(&rate.span, "a link of rate zero sends nothing", "accepted: rates above zero"));
+        }
+    }
+    let lossy = if path.loss_up.is_some() { Affected::Down } else { Affected::Both };
+    for (varied, value, what, affected) in [
+        (rate.as_ref().map(|at| &at.span), Driven::Rate, "rate", Affected::Both),
+        (delay.as_ref().or(rtt.as_ref()).map(|at| &at.span), Driven::Delay, "delay", Affected::Both),
+        (loss.as_ref().map(|at| &at.span), Driven::Loss, "loss", lossy),
+    ] {
+        if let Some(span) = varied.filter(|_| recordings.drive(name, value, affected)) {
+            let problem = format!("the {what} of path `{name}` follows a recording or a model, which does not vary");
+            return Err(Problem::at(
+                span,
+                problem,
+                format!("accepted: a path that states its {what}, or no such value"),
+            ));
         }
     }
     if let (Some(_), Some(rtt)) = (delay, rtt) {
@@ -65,7 +80,7 @@ fn vary(name: &str, path: &PathTable, at: &At<VaryTable>, stop: Duration) -> Res
         in_round_trips: rtt.is_some(),
         loss: loss.as_ref().map(bounds).transpose()?.map(|bounds| bounds.map(|share| share.0)),
         // As for `loss` and `loss-up` of the path itself.
-        lossy: if path.loss_up.is_some() { Affected::Down } else { Affected::Both },
+        lossy,
     })
 }
 

@@ -122,13 +122,42 @@ fn what_is_wrong_is_said() {
         ),
         (
             "model = \"lte\"\nvary = { rate = [\"1mbit\", \"2mbit\"] }",
-            "a recording or a model does not vary",
-            "no vary.rate",
+            "the rate of path `sat` follows a recording or a model, which does not vary",
+            "a path that states its rate",
+        ),
+        (
+            "model = \"leo\"\nvary = { delay = [\"1ms\", \"2ms\"] }",
+            "the delay of path `sat` follows a recording or a model",
+            "a path that states its delay",
+        ),
+        (
+            "model = \"leo\"\nvary = { loss = [\"1%\", \"2%\"] }",
+            "the loss of path `sat` follows a recording or a model",
+            "a path that states its loss",
+        ),
+        (
+            "model = \"lte\"\n[[change]]\nat = \"1s\"\npath = \"sat\"\ndelay = \"2ms\"",
+            "the delay of `sat` follows a recording or a model, whose next value would undo this change",
+            "a path that states its delay",
         ),
         ("model = 7", "", "leo"),
     ] {
         let error = read(&path(keys)).err().unwrap_or_else(|| panic!("{keys}"));
         let said = format!("{error} {}", error.help().unwrap_or_default());
         assert!(error.to_string().starts_with(problem) && said.contains(help), "{keys}\n{said}");
+    }
+}
+
+/// What the path states itself may vary and change beside a model, and a change of the rate ends what the model says.
+#[test]
+fn what_a_path_states_beside_a_model_may_vary() {
+    for keys in [
+        "model = \"lte\"\nrate = \"5mbit\"\nvary = { rate = [\"1mbit\", \"2mbit\"] }",
+        "model = \"leo\"\ndelay = \"5ms\"\nvary = { delay = [\"1ms\", \"2ms\"] }",
+        "model = \"leo\"\nloss = \"1%\"\n[[change]]\nat = \"1s\"\npath = \"sat\"\nloss = \"2%\"",
+        "model = \"leo\"\n[[change]]\nat = \"1s\"\npath = \"sat\"\nrate = \"2mbit\"",
+    ] {
+        let spec = read(&path(keys)).unwrap_or_else(|error| panic!("{keys}\n{error}")).spec(1);
+        assert!(!spec.network.changes.is_empty(), "{keys}");
     }
 }
