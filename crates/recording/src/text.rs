@@ -7,21 +7,25 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Writes a recording as a table that [`read`](crate::read) reads back: a row for each change of a value, with the
-/// units in the names of the columns. Times are seconds from the beginning; of a recording with clocks, dates in UTC. A
-/// last row without values ends the last level.
+/// units in the names of the columns. Times are seconds from the beginning; of a recording with clocks, dates in UTC.
+/// The last row lasts as long as rows usually do, whatever was left of it.
 pub fn table_text(recording: &Recording) -> String {
     let rates = recording.rates(Duration::from_millis(100));
     let mut ends: BTreeSet<Duration> = recording.stretches.iter().map(|stretch| stretch.at).collect();
     ends.extend(rates.iter().flat_map(|levels| levels.iter().map(|level| level.until)));
     ends.extend(recording.delay.iter().flat_map(|levels| levels.iter().map(|level| level.until)));
     ends.extend(recording.loss.iter().flat_map(|levels| levels.iter().map(|level| level.until)));
-    // Between changes, rows every interval: the reader learns from them how long a row lasts, and what is a pause.
+    // Where no value changes for longer, rows every interval: the reader learns from them how long a row lasts, and
+    // what is a pause.
     let step = recording.interval.max(Duration::from_millis(1)).max(recording.length() / MOST_ROWS);
     for stretch in &recording.stretches {
-        let mut at = stretch.at;
-        while at < stretch.end() {
-            ends.insert(at);
-            at += step;
+        let within: Vec<Duration> = ends.range(stretch.at..stretch.end()).copied().chain([stretch.end()]).collect();
+        for pair in within.windows(2) {
+            let mut at = pair[0] + step;
+            while at < pair[1] {
+                ends.insert(at);
+                at += step;
+            }
         }
     }
     let has_clock = recording.has_clock();
