@@ -48,8 +48,8 @@ pub struct RankArgs {
     #[arg(long, value_name = "N", conflicts_with_all = ["frozen", "against"],
         value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub drives: Option<u32>,
-    /// Draw further conditions over windows of the recordings in this folder, as many as drives, with a column of their
-    /// own.
+    /// Draw further conditions over windows of the recordings in this folder, with a column of their own; as many as
+    /// drives, or as a quarter of --count if there are none, and one at least.
     #[arg(long, value_name = "DIR", conflicts_with = "against")]
     pub recordings: Option<PathBuf>,
     /// Rank over a set of conditions that never changes, with 20 seeds each: 2026 has 1,000 conditions and 200 drives.
@@ -139,6 +139,14 @@ impl RankArgs {
         }
     }
 
+    /// Number of recorded drives, where there are recordings.
+    fn number_of_recorded(&self) -> u32 {
+        match self.number_of_drives() {
+            0 => (self.size().1 / 4).max(1),
+            drives => drives,
+        }
+    }
+
     /// The first option given that only runs have a use for.
     fn runs_something(&self) -> Option<&'static str> {
         let given = [
@@ -168,10 +176,10 @@ fn conditions(args: &RankArgs) -> Result<Vec<Condition>, Failure> {
     if let Some(folder) = &args.recordings {
         let refused = |problem: String, help: Option<String>| ScenarioError::plain(problem, help);
         let held = Drives::read(folder, WINDOW).map_err(|error| refused(error.to_string(), error.help.clone()))?;
-        for number in 0..drives {
+        for number in 0..u64::from(args.number_of_recorded()) {
             let condition = Condition::recorded(&held, seed, number).ok_or_else(|| {
                 let problem = format!("in the recordings of {} one of two paths carries nothing", folder.display());
-                refused(problem, Some("accepted: recordings in which both carry data for a minute".to_owned()))
+                refused(problem, Some("accepted: recordings in which two carry data in the same minute".to_owned()))
             })?;
             all.push(condition);
         }

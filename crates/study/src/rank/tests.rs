@@ -237,6 +237,8 @@ fn recorded_drives_follow_windows_of_recordings() {
         for (name, text) in condition.traces().into_iter().chain([(condition.file(), condition.toml())]) {
             std::fs::write(place.path().join(name), text).unwrap();
         }
+        let said = inside.notes().join(" ");
+        assert!(!said.contains("gap"), "windows have none: {said}");
         let file = place.path().join(condition.file());
         let written = anabranch_scenario::Scenario::load(&catalogue, file.to_str().unwrap(), &[]).unwrap();
         assert_eq!((inside.paths(), &inside.digest), (written.paths(), &written.digest), "{}", condition.name());
