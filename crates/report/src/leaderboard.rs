@@ -110,6 +110,7 @@ pub(crate) fn notes(board: &Leaderboard) -> Vec<String> {
          another subflow, twice: bytes that arrived more than once, of those sent. A run that does not finish counts \
          until it is stopped."
     )];
+    // Families that count in columns of their own.
     if board.drives > 0 {
         notes.push(format!(
             "Drives: to best over {} further conditions, whose paths follow models of today's networks. They count in \
@@ -119,7 +120,8 @@ pub(crate) fn notes(board: &Leaderboard) -> Vec<String> {
     }
     if board.recorded > 0 {
         notes.push(format!(
-            "Recorded: to best over {} further conditions, whose paths follow recordings. They count in no other column.",
+            "Recorded: to best over {} further conditions, whose paths follow recordings. They count in no other \
+             column.",
             board.recorded
         ));
     }

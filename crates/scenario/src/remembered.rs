@@ -8,7 +8,7 @@ use anabranch_units::{Duration, Seed};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What was made last, the latest last, each beside all that it depends on.
+/// Things that were made last, the latest last, each beside all that it depends on.
 struct Latest<K, V>(Mutex<Vec<(K, Arc<V>)>>);
 
 /// Number of things kept: more than most scenarios have recordings.
@@ -41,10 +41,10 @@ static READ: Latest<(String, RecordingTable), Recording> = Latest::none();
 /// Draws by model, seed, path and length.
 static DRAWN: Latest<(Model, Seed, String, Duration), Drawn> = Latest::none();
 
-/// What a model drew.
+/// Draw of a model.
 pub(crate) struct Drawn {
     pub(crate) recording: Arc<Recording>,
-    /// What a link serves by; `None` if nothing passes.
+    /// Service of a link; `None` if nothing passes.
     pub(crate) trace: Option<Arc<Trace>>,
 }
 

@@ -24,7 +24,7 @@ impl DataBuffers {
             };
             let last = receiver.receive_buffer.get();
             let first = receiver.initial_receive_buffer.map_or(last, |first| first.get().min(last));
-            all.send = all.send.min(sender.send_buffer.get());
+            all.send = all.send.min(sender.largest_send_buffer(spec.network.paths.len()).get());
             all.receive = all.receive.min((first, last));
         }
         all

@@ -3,7 +3,7 @@
 use super::sender::{Outgoing, Sender};
 use super::slots::Places;
 use super::subflows::{Reader, Subflows};
-use super::{Connection, Mode, watchdog};
+use super::{Connection, Mode, send_space, watchdog};
 use crate::Misconduct;
 use crate::deadline::earliest;
 use crate::shared::Shared;
@@ -237,7 +237,8 @@ impl Connection {
     /// Updates the view for policies: the usable subflows, or the backups if no regular one is usable.
     pub(super) fn survey(&mut self, now: Instant, shared: &Shared) {
         let may_repeat = self.may_reinject();
-        if !self.sender.survey(now, &mut self.subflows, shared.config.send_buffer, may_repeat) {
+        let send_buffer = send_space::size(&self.subflows, &shared.config);
+        if !self.sender.survey(now, &mut self.subflows, send_buffer, may_repeat) {
             self.stats.overruled.shares += 1;
         }
     }

@@ -14,6 +14,7 @@ use anabranch_policy::registry::{
 };
 use anabranch_policy::reinjection::Reinjection;
 use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::send_buffer;
 use anabranch_units::{Bytes, Duration};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -249,6 +250,17 @@ impl Config {
     /// Payload of a full segment \[bytes\]: Linux's `TCP_MIN_MSS`, and what a packet of 65,535 bytes holds beside its
     /// headers.
     pub(crate) const MSS: RangeInclusive<u16> = 64..=65_495;
+
+    /// The most that the send buffer of a connection with so many subflows can hold.
+    pub fn largest_send_buffer(&self, subflows: usize) -> Bytes {
+        match self.profile.subflow_send_buffer {
+            None => self.send_buffer,
+            Some(each) => {
+                let subflows = if self.multipath { subflows.min(self.max_subflows).max(1) } else { 1 };
+                self.send_buffer.min(send_buffer::SMALLEST + Bytes::new(each.get() * subflows as u64))
+            }
+        }
+    }
 
     /// Looks for settings that cannot be.
     ///

@@ -80,10 +80,11 @@ pub(crate) const HYSTART: &[Word] = &[
         "A sixteenth of the minimum RTT (Linux before 3.19).",
         c.profile.hystart = Some(HyStart::Sixteenth)
     ),
-    word!("eighth", "An eighth of the minimum RTT (Linux 3.19 to 5.15).", c.profile.hystart = Some(HyStart::Eighth)),
+    word!("eighth", "An eighth of the minimum RTT (Linux 3.19 to 5.5).", c.profile.hystart = Some(HyStart::Eighth)),
     word!(
         "linux-5.16",
-        "As `eighth`, by all samples of a round, and after ACKs of up to half a millisecond more (Linux 5.16 and later).",
+        "As `eighth`, by all samples of a round; a train of ACKs may last half a millisecond longer (Linux 5.16 and \
+         later).",
         c.profile.hystart = Some(HyStart::Linux5_16)
     ),
     word!(

@@ -198,8 +198,8 @@ fn small_buffers_do_not_stall() {
     }
 }
 
-/// Two subflows with windows of ten segments: 4096 + 2 · 2 · 10 · 2304 bytes fit, and once that is full, the writer waits
-/// until a third of it is free. The windows double meanwhile, and so does the buffer, up to its limit.
+/// Two subflows with windows of ten segments: 4096 + 2 · 2 · 10 · 2304 bytes fit, and once that is full, the writer
+/// waits until a third of it is free. The windows double meanwhile, and so does the buffer, up to its limit.
 #[test]
 fn a_growing_send_buffer_takes_two_windows_and_more_when_a_third_is_free() {
     const LIMIT: u64 = 100_000;

@@ -218,8 +218,8 @@ impl Builder<'_> {
         if default.starts_with("bbr") && hosts.iter().any(|host| host.congestion.is_none()) {
             let text = format!(
                 "sockets begin with {default}, the default of this machine; one that is given another congestion \
-                 control once it is connected, as iperf3 -C does, stays paced until its end. With congestion = \"reno\" \
-                 in [host] they begin without pacing"
+                 control once it is connected, as iperf3 -C does, stays paced until its end. With \
+                 congestion = \"reno\" in [host] they begin without pacing"
             );
             self.shortcomings.push(text);
         }

@@ -7,8 +7,9 @@
 //! ACKs no more than 2 ms apart have come for longer than RTT_min / 2        (train)
 //! the least of 8 RTT samples exceeds RTT_min + clamp(RTT_min / d, 4 ms, 16 ms)   (delay)
 //! ```
-//! with `d` = 16 before Linux 3.19 and 8 since. Since 5.16 all samples of the round so far count rather than the first
-//! 8, the ACK that ends a round is the first of the next one, and a train is longer than
+//! with `d` = 16 before Linux 3.19 and 8 since. Linux 5.16 has three rules more: all samples of the round so far count
+//! rather than the first 8 (since 5.8), the ACK that ends a round is the first of the next one (since 5.16), and a
+//! train is longer than (since 5.6)
 //! ```text
 //! (RTT_min + min(1 ms, 256 KiB / pace)) / 2        pace = 2 cwnd / SRTT, or 1.2 above half of the threshold
 //! ```
@@ -24,7 +25,7 @@ use anabranch_units::{Bytes, Duration, Instant};
 pub enum HyStart {
     /// A sixteenth of the least RTT (Linux before 3.19).
     Sixteenth,
-    /// An eighth of it (Linux 3.19 to 5.15).
+    /// An eighth of it (Linux 3.19 to 5.5).
     Eighth,
     /// An eighth of it, by all samples of a round, and trains up to half a millisecond longer (Linux 5.16 and later).
     Linux5_16,
@@ -198,8 +199,8 @@ mod tests {
         assert_eq!([HyStart::Eighth, HyStart::Linux5_16].map(ends), [Some(72), Some(73)]);
     }
 
-    /// RTT_min 100 ms: eight samples of 113 ms and one more end slow start. Since 5.16 the first of a round is that of the
-    /// ACK which begins it, and the last counts: one of 100 ms ends nothing.
+    /// RTT_min 100 ms: eight samples of 113 ms and one more end slow start. Since 5.16 the first of a round is that of
+    /// the ACK which begins it, and the last counts: one of 100 ms ends nothing.
     #[test]
     fn all_samples_count_since_5_16() {
         for (rule, more, last, found) in [

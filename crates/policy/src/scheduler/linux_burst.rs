@@ -33,9 +33,9 @@
 //! usable is put into the others' queues.
 //!
 //! Differences: `subflow_lowat` also limits a subflow without others, which the programs leave alone, and at once for
-//! large windows, where they are up to a factor of two behind. Buffers grow with the window, in Linux only while
-//! the application sleeps. What Linux repeats at the data level while it waits in a queue, we leave there. When nothing
-//! is in flight nothing would end a wait, so the fastest subflow with room sends the first byte. Stale subflows are not
+//! large windows, where they are up to a factor of two behind. Buffers grow with the window, in Linux only while the
+//! application sleeps. What Linux repeats at the data level while it waits in a queue, we leave there. When nothing is
+//! in flight nothing would end a wait, so the fastest subflow with room sends the first byte. Stale subflows are not
 //! usable anyway.
 
 use super::per_subflow::PerSubflow;

@@ -45,10 +45,8 @@ fn vary(
             return Err(Problem::at(&every.span, "`every` has no effect: no value is drawn during the run", help));
         }
     }
-    if let Some(rate) = rate {
-        if rate.value[0].0.is_zero() {
-            return Err(Problem::at(&rate.span, "a link of rate zero sends nothing", "accepted: rates above zero"));
-        }
+    if let Some(rate) = rate.as_ref().filter(|rate| rate.value[0].0.is_zero()) {
+        return Err(Problem::at(&rate.span, "a link of rate zero sends nothing", "accepted: rates above zero"));
     }
     let lossy = if path.loss_up.is_some() { Affected::Down } else { Affected::Both };
     for (varied, value, what, affected) in [

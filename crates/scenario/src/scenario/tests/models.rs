@@ -148,7 +148,7 @@ fn what_is_wrong_is_said() {
     }
 }
 
-/// What the path states itself may vary and change beside a model, and a change of the rate ends what the model says.
+/// Values that the path states itself may vary and change beside a model, and a change of the rate ends the model's.
 #[test]
 fn what_a_path_states_beside_a_model_may_vary() {
     for keys in [
