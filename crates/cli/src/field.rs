@@ -25,7 +25,7 @@ pub struct Fields<'a> {
 }
 
 /// Name that stands for all field studies.
-const ALL: &str = "field";
+pub const ALL: &str = "field";
 
 /// Returns true if the command is about field studies.
 pub fn is_asked_for(args: &StudyArgs) -> bool {
@@ -114,14 +114,30 @@ fn chosen(args: &StudyArgs) -> Result<Vec<Field>, Failure> {
     Ok(fields)
 }
 
+/// A field study in a list.
+#[derive(Serialize, JsonSchema)]
+pub struct ListedField {
+    name: String,
+    title: String,
+    rows: usize,
+}
+
+/// Returns the field studies for a list.
+pub fn listed() -> Result<Vec<ListedField>, Failure> {
+    let one = |name: &str| {
+        let field = Field::load(name)?;
+        Ok(ListedField { name: name.to_owned(), title: field.title().to_owned(), rows: field.rows() })
+    };
+    Field::names().map(one).collect()
+}
+
 /// Lists the field studies.
 pub fn list() -> Result<String, Failure> {
     let mut text =
         anabranch_report::hang("FIELD  ", "Results that others measured, beside predictions.", output::width());
-    for name in Field::names() {
-        let field = Field::load(name)?;
-        let label = format!("  {name:<21}{:<7}", format!("{} rows", field.rows()));
-        text += &anabranch_report::hang(&label, field.title(), output::width());
+    for ListedField { name, title, rows } in listed()? {
+        let label = format!("  {name:<21}{:<9}", format!("{rows} rows"));
+        text += &anabranch_report::hang(&label, &title, output::width());
     }
     Ok(text)
 }

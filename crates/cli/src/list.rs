@@ -240,7 +240,8 @@ fn profile_about(name: &str) -> &'static str {
             "our own: the TCP of linux, our scheduler, connections begun where they are answered first, insured data"
         }
         "linux" => {
-            "Linux 6.18 as it comes: linux-burst, cubic-kernel, upstream, a receive buffer that tunes itself to 32 MiB"
+            "Linux 6.18 (30 November 2025) as it comes: linux-burst, cubic-kernel, upstream, receive buffers that tune \
+             themselves to 32 MiB, send buffers to 4 MiB for each subflow"
         }
         "linux-4.1" => {
             "Linux 4.1 with MPTCP 0.91: early retransmit, no RACK, older receive tuning, half of the buffer is window"

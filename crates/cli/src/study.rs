@@ -176,6 +176,8 @@ pub struct Studies<'a> {
 #[derive(Serialize, JsonSchema)]
 pub struct StudyList<'a> {
     studies: Vec<Listed<'a>>,
+    /// Studies of results that others measured.
+    field: Vec<field::ListedField>,
 }
 
 /// A study in a list.
@@ -254,13 +256,16 @@ pub(crate) fn stem(name: &str) -> String {
 }
 
 fn list(args: &StudyArgs) -> Result<(), Failure> {
+    let has_fields = args.paper.as_ref().is_none_or(|paper| paper == field::ALL);
     let names = match &args.paper {
+        Some(_) if has_fields => Vec::new(),
         Some(paper) => of_paper(paper)?,
         None => Study::names().map(str::to_owned).collect(),
     };
     let studies = names.iter().map(|name| Study::load(name)).collect::<Result<Vec<_>, _>>()?;
     if args.json {
-        let list = StudyList { studies: studies.iter().map(listed).collect() };
+        let field = if has_fields { field::listed()? } else { Vec::new() };
+        let list = StudyList { studies: studies.iter().map(listed).collect(), field };
         return output::print(&output::json(&STUDY_LIST, &list)?);
     }
     let mut text = String::new();
@@ -276,7 +281,7 @@ fn list(args: &StudyArgs) -> Result<(), Failure> {
         }
         text.push('\n');
     }
-    if args.paper.is_none() {
+    if has_fields {
         text += &field::list()?;
     }
     output::print(&text)

@@ -104,7 +104,7 @@ settings! {
         /// Maximum send buffer of a subflow, which grows with its congestion window; the connection's is the sum of
         /// those, and at most send-buffer. Once full, it takes data again when a third is free. False for a send buffer
         /// of fixed size, as all profiles but linux have it; under linux 4MiB, unless send-buffer is given.
-        #[setting("subflow-send-buffer", SizeOrOff, in_kernel(Kernel::Other("the third value of `net.ipv4.tcp_wmem`")))]
+        #[setting("subflow-send-buffer", SizeOrOff)]
         /// `connection/send_space.rs`.
         pub subflow_send_buffer: Option<Bytes> = None,
         /// Slow-start threshold of new subflows in segments, as remembered from earlier connections; none unless given.

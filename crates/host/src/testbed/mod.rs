@@ -138,7 +138,6 @@ impl Testbed {
         let mut shortcomings = Vec::new();
         let mut builder = Builder { shortcomings: &mut shortcomings, multipath: has_mptcp() };
         builder.lacks_mptcp();
-        builder.paces([&options.client, &options.server], &machine_default());
         builder.run(&client, &plan::defaults())?;
         builder.run(&server, &plan::defaults())?;
         let backend = choose(options.backend)?;
@@ -213,18 +212,6 @@ impl Builder<'_> {
         }
     }
 
-    /// Says what a default that paces does to sockets that are given another control.
-    fn paces(&mut self, hosts: [&KernelSettings; 2], default: &str) {
-        if default.starts_with("bbr") && hosts.iter().any(|host| host.congestion.is_none()) {
-            let text = format!(
-                "sockets begin with {default}, the default of this machine; one that is given another congestion \
-                 control once it is connected, as iperf3 -C does, stays paced until its end. With \
-                 congestion = \"reno\" in [host] they begin without pacing"
-            );
-            self.shortcomings.push(text);
-        }
-    }
-
     /// Waits until interfaces and addresses can be used. The kernel sees to it some time after it was told to, on a
     /// busy machine well after; who is faster loses packets, and cannot bind to an IPv6 address.
     fn settle(&mut self, hosts: &[&Namespace]) {
@@ -246,12 +233,6 @@ impl Builder<'_> {
         }
         Ok(())
     }
-}
-
-/// The congestion control of new sockets on this machine, and in new namespaces; empty if it cannot be read.
-fn machine_default() -> String {
-    let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
-    text.map(|text| text.trim().to_owned()).unwrap_or_default()
 }
 
 /// Guard against hangs: milliseconds suffice on an idle machine.
@@ -316,22 +297,4 @@ fn tuns(layout: &Layout, client: &Namespace, server: &Namespace) -> Result<Vec<P
     let ends =
         |path: &PathLayout| Ok(PathEnds { client: open(client, &path.device)?, server: open(server, &path.device)? });
     layout.paths.iter().map(ends).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_default_that_paces_is_named_with_a_remedy() {
-        let reno = KernelSettings { congestion: Some("reno".to_owned()), ..KernelSettings::default() };
-        let said = |hosts: [&KernelSettings; 2], default: &str| {
-            let mut shortcomings = Vec::new();
-            Builder { shortcomings: &mut shortcomings, multipath: true }.paces(hosts, default);
-            shortcomings.concat()
-        };
-        let plain = KernelSettings::default();
-        assert!(said([&reno, &plain], "bbr").contains("begin with bbr, the default of this machine"));
-        assert_eq!([said([&reno, &reno], "bbr"), said([&plain, &plain], "cubic")].concat(), "");
-    }
 }
