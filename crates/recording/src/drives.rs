@@ -22,9 +22,9 @@ pub struct Window {
     pub names: [String; 2],
     /// The stretch of each.
     pub contents: [Recording; 2],
-    /// Its beginning in the common part of both, without pauses.
+    /// Time from the beginning of the part that both cover to that of the window, without pauses.
     pub at: Duration,
-    /// Its beginning in nanoseconds since 1970, if the recordings have clocks.
+    /// Clock time at which the window begins, in nanoseconds since 1970, if the recordings have clocks.
     pub clock: Option<i64>,
 }
 

@@ -64,19 +64,12 @@ struct Use {
     what: What,
 }
 
+/// A value that a recording or a model may drive.
 #[derive(Clone, Copy, PartialEq)]
-enum What {
+pub(crate) enum What {
     Rate,
     /// Rate from the change of this index on.
     Change(usize),
-    Delay,
-    Loss,
-}
-
-/// A value that a recording or a model may drive.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Driven {
-    Rate,
     Delay,
     Loss,
 }
@@ -135,17 +128,11 @@ impl Recordings {
         self.uses.push(Use { source, name: name.to_owned(), affected, what });
     }
 
-    /// Tells whether the rate, the delay or the loss of this path or shared link follows a recording or a model in one
-    /// of these directions.
-    pub(crate) fn drive(&self, name: &str, value: Driven, affected: Affected) -> bool {
+    /// Tells whether this value of a path or shared link follows a recording or a model in one of these directions.
+    pub(crate) fn drive(&self, name: &str, what: What, affected: Affected) -> bool {
         self.uses.iter().any(|it| {
-            let same = match value {
-                Driven::Rate => it.what == What::Rate,
-                Driven::Delay => it.what == What::Delay,
-                Driven::Loss => it.what == What::Loss,
-            };
             let meets = it.affected == affected || it.affected == Affected::Both || affected == Affected::Both;
-            same && it.name == name && meets
+            it.what == what && it.name == name && meets
         })
     }
 

@@ -4,10 +4,10 @@ use super::sender::{Outgoing, Sender};
 use super::slots::Places;
 use super::subflows::{Reader, Subflows};
 use super::{Connection, Mode, send_space, watchdog};
-use crate::Misconduct;
 use crate::deadline::earliest;
 use crate::shared::Shared;
 use crate::subflow::Subflow;
+use crate::{Config, Misconduct};
 use anabranch_policy::receive_window::Buffers;
 use anabranch_policy::{Decision, Event as PolicyEvent, SubflowView, View};
 use anabranch_units::{Bytes, Dsn, Instant, SubflowId};
@@ -57,14 +57,14 @@ pub(super) fn view<'a>(subflows: &'a [SubflowView], out: &Outgoing, idsn: Dsn, u
 impl Sender {
     /// Brings up to date what policies may know of `subflows`. Tells whether the receive-window policy has left shares
     /// that can ever grow; otherwise all may use the whole window.
-    fn survey(&mut self, now: Instant, subflows: &mut Subflows, send_buffer: Bytes, may_repeat: bool) -> bool {
+    fn survey(&mut self, now: Instant, subflows: &mut Subflows, config: &Config, may_repeat: bool) -> bool {
         let chosen = subflows.eligible();
         self.renew_views(now, subflows, chosen);
         let mut shared_well = true;
         if self.receive_window.capabilities.unlimited {
             self.views.iter_mut().for_each(|view| view.share = Bytes::MAX);
         } else if self.views.len() > 1 {
-            shared_well = self.share_window(now, subflows, chosen, send_buffer);
+            shared_well = self.share_window(now, subflows, chosen, config);
         }
         self.take_states(subflows, may_repeat);
         shared_well
@@ -154,7 +154,7 @@ impl Sender {
 
     /// Shares the peer's window out among the `shown` subflows, as the receive-window policy says. False if nothing
     /// could leave then, or ever would: each gets all of it in that case.
-    fn share_window(&mut self, now: Instant, subflows: &Subflows, shown: Places, send_buffer: Bytes) -> bool {
+    fn share_window(&mut self, now: Instant, subflows: &Subflows, shown: Places, config: &Config) -> bool {
         let Sender { views, usage, shares, outgoing: out, congestion, receive_window, .. } = self;
         usage.clear();
         usage.reserve_exact(views.len());
@@ -164,7 +164,7 @@ impl Sender {
         let buffers = Buffers {
             window: Bytes::new(out.edge.saturating_sub(out.una)),
             receive: Bytes::new(out.largest_window),
-            send: send_buffer,
+            send: send_space::size(subflows, config),
         };
         receive_window.share(now, &buffers, usage, shares);
         let idle = || usage.iter().all(|one| one.outstanding.is_zero());
@@ -237,8 +237,7 @@ impl Connection {
     /// Updates the view for policies: the usable subflows, or the backups if no regular one is usable.
     pub(super) fn survey(&mut self, now: Instant, shared: &Shared) {
         let may_repeat = self.may_reinject();
-        let send_buffer = send_space::size(&self.subflows, &shared.config);
-        if !self.sender.survey(now, &mut self.subflows, send_buffer, may_repeat) {
+        if !self.sender.survey(now, &mut self.subflows, &shared.config, may_repeat) {
             self.stats.overruled.shares += 1;
         }
     }
@@ -263,7 +262,7 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, Profile};
+    use crate::Profile;
     use anabranch_policy::scheduler::Scheduler;
     use anabranch_units::{Duration, Key};
     use bytes::Bytes as Payload;

@@ -53,7 +53,7 @@ pub(crate) struct Tx {
     pub(crate) fin_sent: bool,
     /// Memory for repeating segments as they first left, beside the scoreboard and the send buffer.
     pub(crate) originals: Originals,
-    /// Its send buffer, if those of subflows grow; else 0.
+    /// Send buffer of the subflow, if those of subflows grow; else 0.
     pub(crate) send_buffer: Bytes,
     /// Bytes below us that the first hop has not sent (TCP Small Queues).
     pub(crate) first_hop: u64,

@@ -410,8 +410,8 @@ mod tests {
         assert_eq!(queued(&burst), [3000, 0]);
     }
 
-    /// 20 segments in flight are 31,359 bytes of memory, as 1.46 leave together: (6 · 31.359 + 12 · 65.428) / 96.787 =
-    /// 10.056 Mbit/s, by a script of our own.
+    /// 20 segments in flight are 31,359 bytes of memory, as 1.46 leave together. The pace is then (6 · 31.359 + 12 ·
+    /// 65.428) / 96.787 = 10.056 Mbit/s, by a script of our own.
     #[test]
     fn the_pace_is_averaged_over_what_is_queued() {
         let mut burst = linux_burst();

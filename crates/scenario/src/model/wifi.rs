@@ -7,7 +7,7 @@
 //!   does, and uses the best modulation that it carries then. Up to 1 dB above its sensitivity a tenth of the frames is
 //!   lost and repeated, higher up none. Below it all are, until the next look.
 //! - A turn begins after AIFS of 0.043 ms and a drawn backoff of 0 to 15 slots of 0.009 ms, with a preamble of 0.04 ms.
-//!   It has up to 64 frames, as many as a block acknowledgment names, in at most 5.484 ms (aPPDUMaxTime), and the
+//!   A turn has up to 64 frames, as many as a block acknowledgment names, in at most 5.484 ms (aPPDUMaxTime), and the
 //!   acknowledgment with its gap takes 0.048 ms. A frame of 1500 bytes takes 1560 with its headers. At the end of the
 //!   turn all frames arrive that no missing one holds up.
 //! - Stations have equal chances at each turn, and those of others last 0.3 ms to 5.484 ms.

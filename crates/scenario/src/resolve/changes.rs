@@ -4,7 +4,7 @@ use super::paths::{loss_model, service};
 use super::{Reading, known, switches};
 use crate::error::Problem;
 use crate::file::{At, ChangeTable, DirectionName, File, StateName};
-use crate::recorded::Driven;
+use crate::recorded::What;
 use anabranch_net::{Change, Service};
 use anabranch_paths::{Affected, TimedChange};
 use anabranch_units::Duration;
@@ -66,8 +66,8 @@ fn one(
         Some(DirectionName::Down) => Affected::Down,
         Some(DirectionName::Up) => Affected::Up,
     };
-    let delay = table.delay.as_ref().map(|at| (&at.span, Driven::Delay, "delay"));
-    let loss = table.loss.as_ref().map(|at| (&at.span, Driven::Loss, "loss"));
+    let delay = table.delay.as_ref().map(|at| (&at.span, What::Delay, "delay"));
+    let loss = table.loss.as_ref().map(|at| (&at.span, What::Loss, "loss"));
     for (span, value, what) in [delay, loss].into_iter().flatten() {
         if reading.recordings.drive(&path.value, value, affected) {
             let problem = format!(

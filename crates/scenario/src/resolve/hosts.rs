@@ -67,8 +67,8 @@ fn no_profile(at: &At<String>) -> Problem {
     Problem::at(&at.span, problem, hint)
 }
 
-/// Makes a send buffer that no table gives large enough for the receive buffer of the other host (RFC 8684 §3.3.5). One
-/// that is given is of fixed size.
+/// Makes a send buffer that no table gives large enough for the receive buffer of the other host (RFC 8684 §3.3.5); a
+/// buffer that is given is of fixed size.
 pub(super) fn fit_send_buffer(host: &mut HostSpec, layers: &[&HostSettings], receive_buffer: Bytes) {
     let gives = |name| layers.iter().any(|layer| layer.gives(name));
     if !gives("send-buffer") {

@@ -2,7 +2,7 @@
 
 use crate::error::Problem;
 use crate::file::{At, Bounds, File, PathTable, VaryTable};
-use crate::recorded::{Driven, Recordings};
+use crate::recorded::{Recordings, What};
 use crate::vary::Vary;
 use anabranch_paths::Affected;
 use anabranch_units::Duration;
@@ -50,9 +50,9 @@ fn vary(
     }
     let lossy = if path.loss_up.is_some() { Affected::Down } else { Affected::Both };
     for (varied, value, what, affected) in [
-        (rate.as_ref().map(|at| &at.span), Driven::Rate, "rate", Affected::Both),
-        (delay.as_ref().or(rtt.as_ref()).map(|at| &at.span), Driven::Delay, "delay", Affected::Both),
-        (loss.as_ref().map(|at| &at.span), Driven::Loss, "loss", lossy),
+        (rate.as_ref().map(|at| &at.span), What::Rate, "rate", Affected::Both),
+        (delay.as_ref().or(rtt.as_ref()).map(|at| &at.span), What::Delay, "delay", Affected::Both),
+        (loss.as_ref().map(|at| &at.span), What::Loss, "loss", lossy),
     ] {
         if let Some(span) = varied.filter(|_| recordings.drive(name, value, affected)) {
             let problem = format!("the {what} of path `{name}` follows a recording or a model, which does not vary");

@@ -50,10 +50,20 @@ impl Condition {
         let count = draw("paths").weighted(&[(2, 70.0), (3, 30.0)]);
         let paths: Vec<DrawnPath> =
             NAMES.into_iter().take(count).enumerate().map(|(n, name)| path(n, name, &draw)).collect();
+        Condition::over(paths, (Family::Drives, seed, number), &draw)
+    }
+
+    /// Returns the condition of this family over these paths, whose rates are about what they carry on average.
+    pub(super) fn over(
+        paths: Vec<DrawnPath>,
+        (family, seed, number): (Family, u64, u64),
+        draw: &dyn Fn(&str) -> Draw,
+    ) -> Condition {
         let able = paths.iter().map(|path| path.rate).sum();
+        let stem = if family == Family::Recorded { "recorded" } else { "drive" };
         Condition {
-            stem: format!("drive-{seed}-{number}"),
-            drawn: Some((Family::Drives, seed, number)),
+            stem: format!("{stem}-{seed}-{number}"),
+            drawn: Some((family, seed, number)),
             loss: LossKind::None,
             loss_both_ways: false,
             dynamics: Dynamics::None,
@@ -143,4 +153,4 @@ impl Network {
 }
 
 /// Send buffer, and receive buffers of fixed size \[B\]: the product's.
-pub(super) const BUFFER: u64 = 32 << 20;
+const BUFFER: u64 = 32 << 20;

@@ -2,9 +2,9 @@
 //!
 //! The distribution is defined in `docs/leaderboard.md`. Work and the rest are drawn as for drives.
 
-use super::condition::{Condition, DrawnPath, Dynamics, Family, LossKind, NAMES, round, work};
-use super::drive::{BUFFER, Network};
-use super::point::{Draw, Point};
+use super::condition::{Condition, DrawnPath, Family, NAMES, round};
+use super::drive::Network;
+use super::point::Draw;
 use anabranch_recording::{Drives, Recording, table_text};
 use anabranch_units::{Duration, Seed};
 use std::sync::Arc;
@@ -31,20 +31,8 @@ impl Condition {
         let draw = |name: &str| Draw::of(stream(name).unit());
         let window = drives.draw(&mut stream("window"))?;
         let parts = NAMES.into_iter().zip(window.names.iter().zip(&window.contents));
-        let paths: Vec<DrawnPath> = parts.map(|(path, (name, content))| follow(path, name, content, &draw)).collect();
-        let able = paths.iter().map(|path| path.rate).sum();
-        Some(Condition {
-            stem: format!("recorded-{seed}-{number}"),
-            drawn: Some((Family::Recorded, seed, number)),
-            loss: LossKind::None,
-            loss_both_ways: false,
-            dynamics: Dynamics::None,
-            work: work(&Point::drawn(seed, number), able),
-            receive_buffer: draw("receive-fixed").chance(0.5).then_some(BUFFER),
-            send_buffer: BUFFER,
-            congestion: draw("congestion").weighted(&[("cubic", 60.0), ("lia", 20.0), ("bbr", 20.0)]),
-            paths,
-        })
+        let paths = parts.map(|(path, (name, content))| follow(path, name, content, &draw)).collect();
+        Some(Condition::over(paths, (Family::Recorded, seed, number), &draw))
     }
 }
 
