@@ -225,7 +225,7 @@ fn memory(tags: &Tags, place: usize, subflow: &SubflowView) -> Bytes {
     let burst = subflow.pace().as_bps() as f64 / 8.0 * BURST_TIME;
     let together = (burst / subflow.mss.as_f64().max(1.0)).clamp(LEAST_TOGETHER, MOST_TOGETHER);
     let records = sent as f64 / (subflow.mss.as_f64().max(1.0) * together);
-    tags.queued(place) + Bytes::new(sent + (records * RECORD) as u64)
+    tags.queued(place) + Bytes::new(sent.saturating_add((records * RECORD) as u64))
 }
 
 /// Returns true if it has carried no data so far.
