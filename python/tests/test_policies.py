@@ -77,6 +77,7 @@ class Nothing(ab.ReceiveWindow):
 
 SCENARIOS = ["wlan-lte", "lossy", "path-failure"]
 SCANT = {"host.receive-buffer": "96KiB"}
+SEEDS = [2, 3]  # Over wlan-lte, seed 2 leaves nothing under way that a repetition could serve.
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -95,7 +96,10 @@ def test_a_policy_in_python_is_the_same_in_rust(
     scenario: str, key: str, mine: type, rust: str, other: str, more: dict[str, Any]
 ) -> None:
     s = ab.scenario(scenario).with_({"run.stop": "60s", **more})
-    digest = {str(which): s.with_({key: which}).run(seed=2).events_digest for which in (mine, rust, other)}
+    digest = {
+        str(which): [s.with_({key: which}).run(seed=seed).events_digest for seed in SEEDS]
+        for which in (mine, rust, other)
+    }
     assert digest[str(mine)] == digest[rust] != digest[other]
 
 
