@@ -205,10 +205,15 @@ fn windows(entry: &Entry, queues: bool) -> Vec<Bytes> {
 /// Segments that fill a path without queueing.
 const PIPE: u64 = 40;
 
+/// Queues of their own, however: over these a detector of shared bottlenecks leaves CUBIC as it is.
 #[test]
 fn each_grows_differently_from_its_neighbours() {
     for (index, entry) in CONGESTION.iter().enumerate() {
         for other in &CONGESTION[..index] {
+            if (&*other.name, &*entry.name) == ("cubic", "cubic-sbd") {
+                assert_eq!(windows(entry, true), windows(other, true));
+                continue;
+            }
             assert_ne!(windows(entry, true), windows(other, true), "{} and {}", entry.name, other.name);
         }
     }

@@ -28,10 +28,11 @@ pub const ENTRY: Entry = Entry::new(
 .parameters(&[C.parameter(), BETA.parameter(), FAST_CONVERGENCE.parameter()])
 .capabilities(|_| Capabilities { hystart: true, ..Capabilities::default() });
 
-const C: Number =
+pub(super) const C: Number =
     number("c", "C, steepness of the cubic function (RFC 9438 §5)", 0.4, 0.001..=100.0).in_unit("segments/s^3");
-const BETA: Number = number("beta", "β_cubic, share of the window that a loss leaves (RFC 9438 §4.6)", 0.7, 0.1..=0.95);
-const FAST_CONVERGENCE: Flag =
+pub(super) const BETA: Number =
+    number("beta", "β_cubic, share of the window that a loss leaves (RFC 9438 §4.6)", 0.7, 0.1..=0.95);
+pub(super) const FAST_CONVERGENCE: Flag =
     flag("fast_convergence", "release more when the window shrinks from loss to loss (RFC 9438 §4.7)", true);
 
 /// CUBIC for every subflow by itself.
@@ -72,6 +73,8 @@ struct Epoch {
     k: f64,
     /// W_est \[segments\].
     w_est: f64,
+    /// Part of one CUBIC that the subflow is.
+    part: f64,
 }
 
 impl Cubic {
@@ -89,32 +92,34 @@ impl Cubic {
         curve.now = Memory { w_max, cwnd_prior: cwnd, epoch: None };
         &mut curve.now
     }
-}
 
-impl Default for Cubic {
-    fn default() -> Self {
-        Cubic::new(0.4, 0.7, true)
+    /// The window of `flow` becomes this part of itself: its curve begins anew towards as much smaller a plateau.
+    pub(super) fn scale(&mut self, flow: &Flow, part: f64) {
+        let memory = &mut self.curves.of(flow).now;
+        *memory = Memory { w_max: memory.w_max * part, cwnd_prior: memory.cwnd_prior * part, epoch: None };
     }
-}
 
-impl WindowBased for Cubic {
-    fn avoidance(&mut self, now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
-        let flow = &flows[on];
+    /// Growth that `acked` bytes earn `flow`, which is a `part` (1 if it is alone) of one CUBIC: C and α are as much
+    /// smaller.
+    pub(super) fn growth(&mut self, now: Instant, flow: &Flow, acked: Window, part: f64) -> Window {
         let (cwnd, acked) = (flow.cwnd_segments(), acked.per(flow.segment()));
-        let (c, beta) = (self.c, self.beta);
-        let memory = &mut self.curves.of(&flows[on]).now;
+        let (c, beta) = (self.c * part, self.beta);
+        let memory = &mut self.curves.of(flow).now;
+        if memory.epoch.is_some_and(|epoch| epoch.part != part) {
+            memory.epoch = None;
+        }
         if memory.epoch.is_none() {
             memory.w_max = memory.w_max.max(cwnd);
         }
         let epoch = memory.epoch.get_or_insert_with(|| {
             let k = libm::cbrt((memory.w_max - cwnd) / c); // Eq. (2)
-            Epoch { start: now, latest: now, k, w_est: cwnd }
+            Epoch { start: now, latest: now, k, w_est: cwnd, part }
         });
         epoch.latest = now;
 
         // Reno-friendly at first, one segment per round trip once it has made good the reduction (§4.3).
         let alpha = if epoch.w_est < memory.cwnd_prior { 3.0 * (1.0 - beta) / (1.0 + beta) } else { 1.0 };
-        epoch.w_est += alpha * acked / cwnd; // Eq. (4)
+        epoch.w_est += part * alpha * acked / cwnd; // Eq. (4)
 
         let since = now.since(epoch.start).as_secs_f64();
         let at = |t: f64| c * (t - epoch.k) * (t - epoch.k) * (t - epoch.k) + memory.w_max; // Eq. (1)
@@ -125,6 +130,18 @@ impl WindowBased for Cubic {
             (target - cwnd) / cwnd * acked
         };
         flow.segments(growth)
+    }
+}
+
+impl Default for Cubic {
+    fn default() -> Self {
+        Cubic::new(0.4, 0.7, true)
+    }
+}
+
+impl WindowBased for Cubic {
+    fn avoidance(&mut self, now: Instant, on: usize, acked: Window, flows: &[Flow]) -> Window {
+        self.growth(now, &flows[on], acked, 1.0)
     }
 
     fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {

@@ -18,6 +18,7 @@ mod lisa;
 mod per_flow;
 mod prr;
 mod rules;
+mod shared_bottleneck;
 
 pub use ack::{Ack, Model, RateSample, WindowUpdate};
 pub use balia::Balia;
@@ -25,6 +26,7 @@ pub use bbr::Bbr;
 pub use controller::Controller;
 pub use cubic::Cubic;
 pub use cubic_kernel::CubicKernel;
+pub use cubic_sbd::CubicSbd;
 pub use flow::Flow;
 pub use hystart::HyStart;
 pub use kinds::{CongestionControl, ModelBased};
@@ -114,6 +116,7 @@ policies! {
     reno,
     cubic,
     cubic_kernel,
+    cubic_sbd,
     veno,
     vegas,
     bbr,

@@ -94,6 +94,33 @@ fn linked_subflows_are_fairer_to_one_tcp_than_uncoupled_ones() {
     assert!(linked < uncoupled - 0.05, "{linked} {uncoupled}");
 }
 
+/// Two subflows at one bottleneck, beside one TCP CUBIC, are worth one; over bottlenecks of their own each is one.
+/// Geometric means of five seeds, without a detector twice and more of the TCP's goodput.
+#[test]
+fn cubic_couples_where_the_bottleneck_is_shared() {
+    let worth = |congestion: &str| {
+        let logs = (1..=5).map(|seed| {
+            let mut spec = shared(QueueLimit::Bdp { factor: 1.0, round_trip: ms(40) }, 40, congestion);
+            spec.seed = Seed(seed);
+            spec.network.paths.iter_mut().for_each(|path| path.down.jitter = Duration::from_micros(500));
+            spec.workloads.push(competitor("a", 40, "cubic"));
+            let goodput = goodputs(&run(&spec).unwrap());
+            (goodput[0] / goodput[1]).ln()
+        });
+        (logs.sum::<f64>() / 5.0).exp()
+    };
+    let (sbd, cubic) = (worth("cubic-sbd"), worth("cubic"));
+    assert!((0.85..1.15).contains(&sbd) && cubic > 1.4, "cubic-sbd {sbd:.3}, cubic {cubic:.3}");
+    let apart = |congestion: &str| {
+        let mut spec = bulk_over(vec![dumbbell("a", 10, 40, 1.0), dumbbell("b", 20, 30, 1.0)], 30, congestion);
+        spec.workloads.push(competitor("a", 30, "cubic"));
+        spec.workloads.push(competitor("b", 30, "cubic"));
+        goodputs(&run(&spec).unwrap())[0]
+    };
+    let (sbd, cubic) = (apart("cubic-sbd"), apart("cubic"));
+    assert!((sbd / cubic - 1.0).abs() < 0.05, "{sbd} {cubic}");
+}
+
 /// Two subflows against one TCP, with a buffer that is never full and with one that always is: copies at a full window
 /// take nothing from it. (Files one after the other end sooner with copies, and so begin more often.)
 #[test]
