@@ -32,6 +32,7 @@ const RUNNING: [&str; 8] = ["schedulers", "sets", "out", "csv", "parquet", "repo
   anabranch rank --show 17
   anabranch rank --seed 5 --count 20 --write conditions
   anabranch rank --against late --schedulers min-rtt,fps,redundant --write found
+  anabranch rank --against anabranch --schedulers tcp     where does it cost most to have MPTCP?
 
 Condition N of seed S is the scenario drawn/S/N of every other command: anabranch run drawn/1/17; drive N is \
 drive/S/N. The distributions and the measures are described in docs/leaderboard.md.")]
@@ -56,7 +57,8 @@ pub struct RankArgs {
     #[arg(long, value_name = "SET", value_parser = clap::builder::PossibleValuesParser::new(["2026"]))]
     pub frozen: Option<String>,
     /// The schedulers to rank, with commas between, each with parameters behind a colon where they differ from the
-    /// defaults; all unless given. With --against: the schedulers to compare it with.
+    /// defaults; all unless given. With --against: the schedulers to compare it with, or `tcp` for plain TCP on the
+    /// best single path.
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…],…", add = Names::joined(What::Schedulers))]
     pub schedulers: Option<String>,
     /// Number of seeds for each condition in which the seed makes a difference; 4 unless given.

@@ -104,6 +104,20 @@ fn the_adversary_prints_and_writes_scenarios() {
     assert_eq!(json, succeed(&here, &[&args[..], &["--json", "--jobs", "3"]].concat()));
 }
 
+/// Against plain TCP the ratio is that of a leaderboard, and the command compares with TCP on every path.
+#[test]
+fn the_adversary_searches_against_plain_tcp() {
+    let here = directory("rank-against-tcp");
+    let args = ["rank", "--against", "redundant", "--schedulers", "tcp", "--tries", "8", "--find", "1", "--set", WORK];
+    let text = succeed(&here, &[&args[..], &["--write", "found"]].concat());
+    assert!(text.contains("plain TCP, path by path"), "{text}");
+    let command = "anabranch compare found/against-redundant-1.toml --schedulers redundant --seed 5 --repeat";
+    assert!(text.lines().any(|line| line.starts_with(command)), "{text}");
+    let found: Value = serde_json::from_str(&succeed(&here, &[&args[..], &["--json"]].concat())).unwrap();
+    let found = &found["found"][0];
+    assert_eq!((&found["best"], found["ratio"].as_f64().map(|ratio| ratio > 0.1)), (&"tcp".into(), Some(true)));
+}
+
 #[test]
 fn errors_say_what_would_be_right() {
     let here = directory("rank-errors");
@@ -115,6 +129,7 @@ fn errors_say_what_would_be_right() {
         (&["rank", "--frozen", "2026", "--seed", "3"], "cannot be used with"),
         (&["rank", "--set", "host.congestion=\"cubik\""], "did you mean `cubic`?"),
         (&["rank", "--against", "late", "--schedulers", "late,min-rtt"], "without late"),
+        (&["rank", "--against", "late", "--schedulers", "tcp,min-rtt"], "accepted: --schedulers tcp alone"),
         (&["rank", "--write", "there", "--csv", "runs.csv"], "--csv needs runs"),
         (&["rank", "--show", "3", "--json"], "cannot be used with"),
         (&["run", "drawn/1"], "accepted: drawn/SEED/NUMBER"),

@@ -29,7 +29,7 @@ pub fn hunt(hunt: &Hunt, finds: &[Find], made: &str, written: Option<&str>, widt
         "Times the best: the time of {} over that of the best of {}, on seeds from {first} on, which the search has \
          not seen; as searched: on seeds 1 to {seeds}; as drawn: the same where the search began.",
         hunt.target,
-        hunt.others.join(", ")
+        if hunt.is_against_tcp() { "plain TCP, path by path".to_owned() } else { hunt.others.join(", ") }
     );
     text += &(wrap(&note, width).join("\n") + "\n");
     for it in finds {

@@ -1,4 +1,5 @@
-//! Adversary: searches the space of conditions for those in which a scheduler loses most against the best of others.
+//! Adversary: searches the space of conditions for those in which a scheduler loses most against the best of others, or
+//! against plain TCP on the best single path.
 //!
 //! A third of the tries are draws. Searches begin at the worst of them: each moves all choices at once by CMA-ES
 //! (Hansen and Ostermeier, *Completely Derandomized Self-Adaptation in Evolution Strategies*, Evolutionary Computation
@@ -26,7 +27,7 @@ use std::sync::Arc;
 pub struct Hunt {
     /// Scheduler that is to lose.
     pub target: String,
-    /// Schedulers of which the best is to win.
+    /// Schedulers of which the best is to win; [`TCP`] alone for plain TCP on the best single path.
     pub others: Vec<String>,
     /// Seed of the draws and of the search.
     pub seed: u64,
@@ -39,6 +40,9 @@ pub struct Hunt {
     /// Overrides of the conditions, each `KEY=VALUE`.
     pub sets: Vec<String>,
 }
+
+/// Name of plain TCP on the best single path among the others of a [`Hunt`].
+pub const TCP: &str = "tcp";
 
 /// Condition that a search found.
 #[derive(Clone, Debug)]
@@ -69,14 +73,17 @@ pub struct Verified {
 }
 
 impl Find {
-    /// Returns the command that compares the target with the best other, over its file in this directory.
+    /// Returns the command that compares the target with the best other, over its file in this directory. A comparison
+    /// has plain TCP on each path in any case.
     pub fn command(&self, hunt: &Hunt, directory: &str) -> String {
         let file = Path::new(directory).join(self.condition.file());
         let (first, repeat) = self.verified.seeds;
+        let both = format!("{},{}", hunt.target, self.verified.best);
+        let systems = if hunt.is_against_tcp() { &hunt.target } else { &both };
         let mut command = format!(
             "anabranch compare {} --schedulers {} --seed {first} --repeat {repeat}",
             in_shell(&file.to_string_lossy()),
-            in_shell(&format!("{},{}", hunt.target, self.verified.best)),
+            in_shell(systems),
         );
         for set in &hunt.sets {
             command += &format!(" --set {}", in_shell(set));
@@ -114,12 +121,18 @@ impl Hunt {
         jobs: usize,
         done: &(dyn Fn() + Sync),
     ) -> Result<Vec<Find>, RankError> {
+        let mixed = self.others.len() > 1 && self.others.iter().any(|other| other == TCP);
+        if mixed {
+            let problem = format!("`{TCP}` is plain TCP on the best single path, and is no scheduler among others");
+            return Err(ScenarioError::plain(problem, Some(format!("accepted: --schedulers {TCP} alone"))).into());
+        }
         if self.others.is_empty() || self.others.contains(&self.target) {
             let problem = format!("`{}` has no others to lose against, or is one of them", self.target);
             let help = format!("accepted: --schedulers with one or more others, without {}", self.target);
             return Err(ScenarioError::plain(problem, Some(help)).into());
         }
-        let schedulers = [std::slice::from_ref(&self.target), &self.others].concat();
+        let others: &[String] = if self.is_against_tcp() { &[] } else { &self.others };
+        let schedulers = [std::slice::from_ref(&self.target), others].concat();
         let ground = Ground { hunt: self, catalogue, schedulers, store, jobs };
         let drawn: Vec<Point> = (0..self.drawn() as u64).map(|n| Point::drawn(self.seed, n)).collect();
         let mut ratios: Vec<(usize, f64)> = ground.ratios(&drawn, done)?.into_iter().enumerate().collect();
@@ -154,10 +167,15 @@ impl Hunt {
             conditions: self.tries as u64,
             axes: Vec::new(),
             systems: systems.map(|name| SystemInfo { name: name.clone(), about: String::new() }).collect(),
-            baselines: false,
+            baselines: self.is_against_tcp(),
             metrics: Vec::new(),
             text: String::new(),
         }
+    }
+
+    /// Returns true if plain TCP on the best single path is to win.
+    pub fn is_against_tcp(&self) -> bool {
+        self.others == [TCP]
     }
 
     /// Returns the number of tries that are draws; searches begin at the worst of them.
@@ -176,8 +194,19 @@ impl Ground<'_> {
     fn league(&self, points: &[Point], seeds: (u64, usize)) -> Result<Vec<Field>, RankError> {
         // All have one stem: the name of a condition does not affect its digest.
         let conditions = points.iter().map(|point| Condition::at("tried".to_owned(), point)).collect();
-        let league = League::new(self.catalogue, conditions, &self.schedulers, false, seeds, &self.hunt.sets)?;
+        let tcp = self.hunt.is_against_tcp();
+        let league = League::of(self.catalogue, conditions, &self.schedulers, tcp, seeds, &self.hunt.sets)?;
         league.run(self.store, self.jobs, &|| {})
+    }
+
+    /// Returns the time of the target over that of the best other, and the name of that one.
+    fn against(&self, field: &Field) -> Option<(f64, &str)> {
+        let scores = scores(&field.trials, &vec![false; field.trials.systems.len()]);
+        let first = scores.first()?;
+        match self.hunt.is_against_tcp() {
+            true => Some((first.to_single?, TCP)),
+            false => Some((first.to_best?, &self.schedulers[first.best?])),
+        }
     }
 
     /// Returns the time of the target over that of the best other, at each point.
@@ -186,7 +215,7 @@ impl Ground<'_> {
         // Runs in parts, so that progress shows.
         for part in points.chunks(PART) {
             let fields = self.league(part, (1, self.hunt.repeat))?;
-            ratios.extend(fields.iter().map(|field| against(field).map_or(1.0, |(ratio, _)| ratio)));
+            ratios.extend(fields.iter().map(|field| self.against(field).map_or(1.0, |(ratio, _)| ratio)));
             part.iter().for_each(|_| done());
         }
         Ok(ratios)
@@ -228,7 +257,7 @@ impl Ground<'_> {
         let (point, seen) = best;
         let seeds = (1 + self.hunt.repeat as u64, VERIFYING);
         let fields = self.league(std::slice::from_ref(&point), seeds)?;
-        let verified = fields.first().and_then(against).map_or((1.0, 1), |it| it);
+        let verified = fields.first().and_then(|field| self.against(field)).unwrap_or((1.0, &self.hunt.others[0]));
         Ok(Find {
             condition: Condition::at(String::new(), &point),
             from: from as u64,
@@ -237,18 +266,11 @@ impl Ground<'_> {
             seen,
             verified: Verified {
                 ratio: verified.0,
-                best: self.schedulers[verified.1].clone(),
+                best: verified.1.to_owned(),
                 seeds: (seeds.0, fields.first().map_or(0, |field| field.trials.seeds.len())),
             },
         })
     }
-}
-
-/// Returns the time of the first scheduler over that of the best of the others, and the index of that one.
-fn against(field: &Field) -> Option<(f64, usize)> {
-    let scores = scores(&field.trials, &vec![false; field.trials.systems.len()]);
-    let first = scores.first()?;
-    Some((first.to_best?, first.best?))
 }
 
 /// Number of conditions between two reports of progress.

@@ -60,6 +60,24 @@ impl League {
         seeds: (u64, usize),
         sets: &[String],
     ) -> Result<League, ScenarioError> {
+        let league = League::of(catalogue, conditions, schedulers, baselines, seeds, sets)?;
+        if league.variants.iter().filter(|variant| !is_oracle(&variant.name)).count() < 2 {
+            let help = "accepted: two schedulers or more, oracles apart, such as min-rtt,late";
+            let problem = "a scheduler is ranked against the best of all others, and there is no other";
+            return Err(ScenarioError::plain(problem, Some(help.to_owned())));
+        }
+        Ok(league)
+    }
+
+    /// The same for any number of schedulers.
+    pub(super) fn of(
+        catalogue: &Arc<Catalogue>,
+        conditions: Vec<Condition>,
+        schedulers: &[String],
+        baselines: bool,
+        seeds: (u64, usize),
+        sets: &[String],
+    ) -> Result<League, ScenarioError> {
         let mut schedulers = schedulers.to_vec();
         let mut variants = Vec::new();
         if let Some(first) = conditions.first() {
@@ -68,11 +86,6 @@ impl League {
                 schedulers = scenario.default_schedulers();
             }
             variants = Plan::between(scenario, &schedulers, 1, 1)?.described();
-        }
-        if schedulers.iter().filter(|name| !is_oracle(name)).count() < 2 {
-            let help = "accepted: two schedulers or more, oracles apart, such as min-rtt,late";
-            let problem = "a scheduler is ranked against the best of all others, and there is no other";
-            return Err(ScenarioError::plain(problem, Some(help.to_owned())));
         }
         let systems = variants.iter().map(|variant| (variant.name.clone(), variant.to_string())).collect();
         let campaign = Campaign::of_conditions(catalogue, conditions.clone(), systems, baselines, seeds, sets)?;

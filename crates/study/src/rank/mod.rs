@@ -23,7 +23,7 @@ mod recorded;
 mod written;
 
 #[cfg(not(target_arch = "wasm32"))]
-pub use adversary::{Find, Hunt, Verified};
+pub use adversary::{Find, Hunt, TCP, Verified};
 pub use condition::{BULK_SECONDS, Class, Condition, DrawnPath, Dynamics, Family, LossKind, PageKind, Work};
 pub use drive::Network;
 pub use leaderboard::{Cell, Leaderboard, Reference, Split, Standing, Worst};
