@@ -388,7 +388,7 @@ fn a_result_says_which_variant_ran() {
     let here = directory("variants");
     let set = "host.scheduler={name=\"ecf\",beta=0.5}";
     let text = succeed(&here, &["run", "small.toml", "--set", set, "--set", "client.ack-path=own"]);
-    assert!(text.contains("  scheduler    ecf (beta=0.5)\n  congestion   lia"), "{text}");
+    assert!(text.contains("  scheduler    ecf (beta=0.5)\n  congestion   cubic-sbd"), "{text}");
     assert!(text.contains("  reinjection  insured (penalise=true"), "{text}");
     assert!(!text.contains("at the receiver"), "{text}");
     let args = ["run", "small.toml", "--set", set, "--set", "client.congestion=cubic", "--csv", "out.csv", "--json"];
@@ -397,7 +397,7 @@ fn a_result_says_which_variant_ran() {
     assert_eq!(json["policies"]["reinjection"]["parameters"]["penalise"], true);
     assert_eq!(json["receiver_policies"]["congestion"]["parameters"]["fast_convergence"], true);
     let csv = std::fs::read_to_string(here.join("out.csv")).unwrap();
-    assert!(csv.contains("scheduler ecf (beta=0.5); congestion lia"), "{csv}");
+    assert!(csv.contains("scheduler ecf (beta=0.5); congestion cubic-sbd"), "{csv}");
     let text = succeed(&here, &["compare", "small.toml", "--schedulers", "late,min-rtt", "--repeat", "1"]);
     assert!(text.contains("  schedulers   late (overshoot=false, rto_round_end=false, "), "{text}");
     assert!(text.contains("without parameters: min-rtt\n"), "{text}");

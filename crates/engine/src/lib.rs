@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod ahead;
+mod arrival_rate;
 mod blocks;
 mod buffer;
 mod chance;

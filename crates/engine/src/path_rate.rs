@@ -12,19 +12,23 @@ use anabranch_units::{Bytes, Duration, Instant, Rate};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PathRate {
     rate: Option<Rate>,
+    /// The estimate is of a train of two or three segments: the first proper one takes its place.
+    rough: bool,
     /// Time at which the train of ACKs under way began, and the bytes delivered by then.
     train: Option<(Instant, u64)>,
 }
 
 /// A train shorter than this says little: the peer acknowledges every other segment, and boxes bunch ACKs.
 const SHORTEST: u64 = 4;
+/// Segments of a train that count where nothing else is known: a rough estimate is better than none.
+const ROUGH: u64 = 2;
 /// Segments after which a new train begins, so that a rate which changes is seen.
 const LONGEST: u64 = 32;
 
 impl PathRate {
     /// Begins with a rate learnt before, until samples correct it.
     pub(crate) fn known(rate: Rate) -> Self {
-        PathRate { rate: Some(rate), train: None }
+        PathRate { rate: Some(rate), rough: false, train: None }
     }
 
     /// The best estimate; `None` while no queue was seen.
@@ -38,8 +42,8 @@ impl PathRate {
     }
 
     /// An ACK came, with the RTT of its newest segment if that can be told; `delivered` bytes by now. An RTT above
-    /// `min` by an eighth and a millisecond has a queue in it. The estimate rises with a sample at once and falls by an
-    /// eighth of the difference: a delayed ACK makes a path look slow, and nothing makes a link faster than it is.
+    /// `min` by an eighth and a millisecond has a queue in it. The estimate rises with a sample at once and falls by a
+    /// third of the difference: a delayed ACK makes a path look slow, and nothing makes a link faster than it is.
     pub(crate) fn acked(&mut self, now: Instant, delivered: u64, rtt: Option<Duration>, min: Duration, mss: Bytes) {
         let Some(rtt) = rtt else { return };
         if rtt <= min + min / 8 + Duration::from_millis(1) {
@@ -48,12 +52,15 @@ impl PathRate {
         }
         let (began, before) = *self.train.get_or_insert((now, delivered));
         let carried = Bytes::new(delivered - before);
-        if carried < mss.times(SHORTEST) {
+        let rough = carried < mss.times(SHORTEST);
+        if rough && (carried < mss.times(ROUGH) || self.rate.is_some_and(|_| !self.rough)) {
             return;
         }
         let Some(sample) = Rate::of(carried, now.since(began)) else { return };
-        let fallen = |known: Rate| known.as_bps() - known.as_bps().saturating_sub(sample.as_bps()) / 8;
-        self.rate = Some(self.rate.map_or(sample, |known| sample.max(Rate::from_bps(fallen(known)))));
+        let fallen = |known: Rate| known.as_bps() - known.as_bps().saturating_sub(sample.as_bps()) / 3;
+        let known = self.rate.filter(|_| !self.rough);
+        self.rate = Some(known.map_or(sample, |known| sample.max(Rate::from_bps(fallen(known)))));
+        self.rough = rough;
         if carried >= mss.times(LONGEST) {
             self.train = Some((now, delivered));
         }
@@ -87,9 +94,16 @@ mod tests {
     #[test]
     fn segments_that_waited_arrive_at_the_rate_of_the_link() {
         let mut path = PathRate::default();
-        train(&mut path, 30, 1, 4, 4, rtt(30));
-        assert_eq!(mbps(&path), None, "three segments since the first ACK");
+        train(&mut path, 30, 1, 2, 4, rtt(30));
+        assert_eq!(mbps(&path), None, "a segment since the first ACK");
+        train(&mut path, 37, 3, 1, 4, rtt(37));
+        assert_eq!(mbps(&path), Some(2.285_714), "a rough estimate");
+        train(&mut path, 42, 4, 1, 4, rtt(42));
         train(&mut path, 46, 5, 1, 4, rtt(46));
+        assert_eq!(mbps(&path), Some(2.0), "the first of four segments takes its place");
+        // From then on a short train says nothing.
+        train(&mut path, 80, 6, 1, 4, rtt(20));
+        train(&mut path, 90, 7, 4, 1, rtt(30));
         assert_eq!(mbps(&path), Some(2.0));
     }
 
@@ -101,18 +115,18 @@ mod tests {
         assert_eq!(mbps(&path), None);
         // A pause between two queues is not the link's.
         for start in [1000, 2000, 3000] {
-            train(&mut path, start, start, 4, 4, rtt(30));
-            train(&mut path, start + 20, start + 4, 1, 4, rtt(20));
+            train(&mut path, start, start, 2, 4, rtt(30));
+            train(&mut path, start + 20, start + 2, 1, 4, rtt(20));
         }
         for start in [4000, 5000, 6000] {
-            train(&mut path, start, start, 4, 4, rtt(30));
+            train(&mut path, start, start, 2, 4, rtt(30));
             path.drained();
         }
         assert_eq!(mbps(&path), None);
     }
 
     #[test]
-    fn rises_at_once_and_falls_by_eighths() {
+    fn rises_at_once_and_falls_by_thirds() {
         let mut path = PathRate::default();
         train(&mut path, 0, 1, 6, 4, rtt(30));
         train(&mut path, 100, 7, 1, 4, rtt(20));
@@ -120,7 +134,7 @@ mod tests {
         assert_eq!(mbps(&path), Some(8.0));
         train(&mut path, 300, 13, 1, 4, rtt(20));
         train(&mut path, 400, 14, 5, 8, rtt(30)); // 1 Mbit/s
-        assert_eq!(mbps(&path), Some(8.0 - 7.0 / 8.0));
+        assert_eq!(mbps(&path), Some(5.666_667));
     }
 
     /// From 2 to 1 Mbit/s within one queue: after at most 32 segments a train of the new rate begins.

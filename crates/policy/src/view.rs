@@ -63,7 +63,7 @@ pub struct SubflowView {
     /// Latest sample of the delivery rate; `None` before the first.
     pub delivery: Option<Delivery>,
     /// The path's own rate, whatever there was to send: what was delivered between ACKs of data that waited in a queue,
-    /// over the time between them. Rises with a sample at once, falls by an eighth of the difference. `None` while no
+    /// over the time between them. Rises with a sample at once, falls by a third of the difference. `None` while no
     /// queue was seen.
     pub path_rate: Option<Rate>,
     /// Time at which the oldest segment under way left; `None` if nothing is in flight.

@@ -2,7 +2,7 @@
 
 use super::signal::Placing;
 use super::slots::Slot;
-use super::{Connection, Mode};
+use super::{Connection, Mode, Role};
 use crate::mapping::Mapping;
 use crate::shared::Shared;
 use crate::subflow::Subflow;
@@ -283,6 +283,11 @@ impl Connection {
         if !rx.take_fin() {
             return;
         }
+        if self.role == Role::Client {
+            // The next connection may begin before this one is forgotten.
+            self.subflows[slot].remember_path(&mut shared.memory);
+        }
+        let rx = &self.subflows[slot].rx;
         if self.life.mode() == Mode::Plain {
             let end = rx.rcv_nxt - 2;
             if self.receiver.receive_fin(end) {

@@ -95,7 +95,7 @@ struct Hole {
 pub(crate) struct Measured {
     /// The shortest round trip.
     pub(crate) rtt: Duration,
-    /// Mean rate of the busier direction, once there was any.
+    /// Rate of the path in the busier direction, once a train of segments has shown it.
     pub(crate) rate: Option<Rate>,
     /// Share of our segments that was lost.
     pub(crate) loss: f64,
@@ -152,7 +152,7 @@ impl Memory {
     pub(crate) fn on_measured(&mut self, now: Instant, flow: &FlowKey, rtt: Duration, rate: Option<Rate>, loss: f64) {
         let record = self.record(flow);
         let before = record.measured.filter(|measured| now < measured.until).and_then(|measured| measured.rate);
-        record.measured = Some(Measured { rtt, rate: rate.max(before), loss, until: now + KEPT });
+        record.measured = Some(Measured { rtt, rate: rate.or(before), loss, until: now + KEPT });
     }
 
     /// Records that the path has not answered for several timeouts.
@@ -315,8 +315,8 @@ mod tests {
         let known = |memory: &Memory, seconds, number| candidate(memory, seconds, &flow(number)).known;
         let expected = Known { age: Duration::from_secs(20), rtt: ms(35), rate: Some(Rate::from_mbps(8)), loss: 0.01 };
         assert_eq!(known(&memory, 30, 1), Some(expected));
-        // A slow transfer says nothing against the rate; a handshake renews the round trip alone.
-        memory.on_measured(at(40), &flow(1), ms(36), Some(Rate::from_mbps(2)), 0.0);
+        // A transfer without a train says nothing of the rate; a handshake renews the round trip alone.
+        memory.on_measured(at(40), &flow(1), ms(36), None, 0.0);
         memory.on_answer(at(50), &flow(1), ms(50));
         let expected = Known { age: Duration::ZERO, rtt: ms(50), rate: Some(Rate::from_mbps(8)), loss: 0.0 };
         assert_eq!(known(&memory, 50, 1), Some(expected));

@@ -33,7 +33,7 @@ pub struct PathRecord {
     pub rtt: Option<Duration>,
     /// Age of the round trip, the rate and the loss.
     pub rtt_age: Duration,
-    /// Mean rate of the busier direction.
+    /// Rate of the path in the busier direction.
     pub rate: Option<Rate>,
     /// Share of our segments that was lost.
     pub loss: f64,

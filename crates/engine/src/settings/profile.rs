@@ -116,8 +116,8 @@ settings! {
         #[setting("temporal-sharing", Flag)]
         /// RFC 9040 §6; see `connection/history.rs`.
         pub temporal_sharing: bool = false,
-        /// Early end of slow start: in CUBIC linux-5.16, under linux-4.1 eighth, under linux-3.14 sixteenth, off under
-        /// all but Linux; or plus-plus in all.
+        /// Early end of slow start: under anabranch plus-plus, in all controls; under linux in CUBIC linux-5.16, under
+        /// linux-4.1 eighth, under linux-3.14 sixteenth; off under all others.
         #[setting("hystart", Choice(HYSTART))]
         pub hystart: Option<HyStart> = Some(HyStart::Linux5_16),
         /// Proportional rate reduction (RFC 6937): the window falls during a fast recovery rather than at its
@@ -252,12 +252,15 @@ impl Profile {
         }
     }
 
-    /// Our own: the TCP of `linux`, connections that begin where they are answered first, segments sent where they
-    /// arrive first, and data repeated where a copy pays.
+    /// Our own: the TCP of `linux` with HyStart++ (RFC 9406), connections that begin where they are answered first,
+    /// segments sent where they arrive first, data repeated where a copy pays, and windows that are coupled where
+    /// subflows share a bottleneck.
     pub fn anabranch() -> Self {
         Profile {
             name: Profile::DEFAULT,
             scheduler: "anabranch",
+            congestion: "cubic-sbd",
+            hystart: Some(HyStart::PlusPlus),
             reinjection: "insured",
             first_path: "raced",
             ..Profile::tcp()

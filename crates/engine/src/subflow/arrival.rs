@@ -46,6 +46,7 @@ impl Subflow {
         if let Some(timestamps) = segment.options.timestamps().filter(newest) {
             rx.ts_recent = timestamps.value;
             rx.ts_recent_at = now;
+            rx.arrival_rate.arrived(now, timestamps.value, segment.payload.len() as u64);
             if autotuned && segment.payload.len() >= tx.mss as usize {
                 rx.on_echo(tx.timestamp(now), timestamps.echo);
             }

@@ -5,7 +5,7 @@ use super::{State, Subflow};
 use crate::Profile;
 use crate::memory::Memory;
 use crate::path_mtu::default_mss;
-use anabranch_units::{Bytes, Duration, Instant, Rate, SubflowSeq};
+use anabranch_units::{Duration, Instant, SubflowSeq};
 use anabranch_wire::{Flags, Handshake, Segment, Timestamps};
 
 impl Subflow {
@@ -92,10 +92,10 @@ impl Subflow {
 
     /// Has its measurements remembered for connections to come.
     pub(crate) fn remember_path(&self, memory: &mut Memory) {
-        let Some((opened_at, rtt)) = self.opened_at.zip(self.tx.rtt.min()) else { return };
+        let Some(rtt) = self.tx.rtt.min().filter(|_| self.opened_at.is_some()) else { return };
         let acked = self.tx.recovery.snd_una().saturating_sub(1);
-        let carried = Bytes::new(acked.max(self.rx.bytes_received));
-        let rate = Rate::of(carried, self.liveness.heard.since(opened_at)).filter(|rate| !rate.is_zero());
+        let sends = acked > self.rx.bytes_received;
+        let rate = if sends { self.tx.path_rate.get() } else { self.rx.arrival_rate.get() };
         memory.on_measured(self.liveness.heard, &self.flow, rtt, rate, self.tx.loss.rate());
     }
 }

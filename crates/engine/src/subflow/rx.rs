@@ -2,6 +2,7 @@
 
 use super::{Detour, shift_for};
 use crate::ahead::Ahead;
+use crate::arrival_rate::ArrivalRate;
 use crate::mapping::{Contradiction, Held, Mapping, MappingTable};
 use crate::reassembly::{Limits, Reassembly};
 use crate::unplaced::Unplaced;
@@ -34,6 +35,8 @@ pub(crate) struct Rx {
     /// Offset of the peer's FIN.
     pub(crate) peer_fin: Option<u64>,
     pub(crate) bytes_received: u64,
+    /// Rate at which trains arrive.
+    pub(crate) arrival_rate: ArrivalRate,
 }
 
 /// Received and not yet acknowledged (RFC 5681 §4.2).
@@ -76,6 +79,7 @@ impl Rx {
             detour: Detour::default(),
             peer_fin: None,
             bytes_received: 0,
+            arrival_rate: ArrivalRate::default(),
         }
     }
 

@@ -47,7 +47,7 @@ pub struct Known {
     pub age: Duration,
     /// The shortest round trip.
     pub rtt: Duration,
-    /// Mean rate of the payload in the busier direction: the path can do at least this.
+    /// Rate of the path in the busier direction, as a train of segments has shown it.
     pub rate: Option<Rate>,
     /// Share of our segments that was lost.
     pub loss: f64,

@@ -1,7 +1,7 @@
 //! The order in which paths are tried: by what speaks against them, then remembered fastest first.
 
-use super::{Attempt, Candidate, MIN_DELAY};
-use anabranch_units::Duration;
+use super::{Attempt, Candidate, Known, MIN_DELAY};
+use anabranch_units::{Bytes, Duration};
 
 /// Reservations about a path, mildest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,11 +26,19 @@ pub(super) fn group(candidate: &Candidate) -> Group {
     }
 }
 
-/// Candidates by their group, then by remembered round trip with unknown ones behind, then as listed.
+/// Bytes that a path carries alone before another can join: an initial window of ten segments (RFC 6928 §2).
+const ALONE: Bytes = Bytes::new(14_600);
+
+/// Time in which the path is expected to bring these bytes: a round trip, and what they take at its rate.
+fn first_flight(known: &Known) -> Duration {
+    known.rtt + known.rate.filter(|rate| !rate.is_zero()).map_or(Duration::ZERO, |rate| rate.time_for(ALONE))
+}
+
+/// Candidates by their group, then by the time of a [`first_flight`] with unknown ones behind, then as listed.
 pub(super) fn sorted(candidates: &[Candidate]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
-    let rtt = |index: usize| candidates[index].known.map(|known| known.rtt);
-    order.sort_by_key(|index| (group(&candidates[*index]), rtt(*index).is_none(), rtt(*index), *index));
+    let time = |index: usize| candidates[index].known.as_ref().map(first_flight);
+    order.sort_by_key(|index| (group(&candidates[*index]), time(*index).is_none(), time(*index), *index));
     order
 }
 

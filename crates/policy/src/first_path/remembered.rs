@@ -54,7 +54,7 @@ impl FirstPath for Remembered {
         let certain = regular().next().is_some() && regular().all(|candidate| self.is_fresh(candidate));
         spaced(candidates, &order, |before, place| match before.known.filter(|_| certain && place == 0) {
             Some(known) => overdue(known.rtt).max(MIN_PATIENCE),
-            None => self.race.pause(before),
+            None => self.race.pause(candidates, &order, place),
         })
     }
 }

@@ -10,24 +10,31 @@
 //! 1. *late*: counted as lost there and not sent again; or its acknowledgment is late by four variations,
 //!    `now > sent + srtt + max(4 · rttvar, 4 ms)`; or the subflow is silent for as long, or for twice the SRTT, with
 //!    data in flight (a failed path is one loss, not many); or the subflow is not usable;
-//! 2. *overtaken*: the copy should arrive before the original, by a millisecond at least;
+//! 2. *overtaken*: the copy should arrive before the original may be expected, four variations behind its arrival, by a
+//!    millisecond at least: what holds up the end is the path that turns out slower than it was;
 //! 3. *insured*: neither, but all data has been sent, the carrier loses data, and half of the budget is left. A path
 //!    that has carried 128 segments and lost none loses nothing.
 //!
 //! Late data go first, the oldest of them. At the end of the data the last to arrive follow, at a full window the
 //! oldest.
 //!
+//! A thin stream, of messages that together stay below 100 kbit/s (speech, calls, keys), is copied whole once there is
+//! nothing else to send: what a copy costs there no other flow feels, and each message is there when the faster path
+//! has brought it, lost or late on the other or not. These copies count in no budget, and go on no path that would
+//! bring them later than the other path its own repair.
+//!
 //! A segment should arrive one way after its sending, `srtt - rtt_min / 2`: a queue stands in the direction of the
 //! data. It arrives later if the path's rate is known and the data in flight before it needs longer at that rate.
 //!
-//! Copies of all kinds stay below `allowance` segments plus `share` of the first transmissions, which bounds the rate
-//! that they take from others at a bottleneck. Copies of data that is neither lost nor on a failed path (silent while
-//! another is heard) also stay below 100 kB, 250 kB/s and ten times the loss rate of what is sent: where paths are fast
-//! and lose nothing, a copy saves microseconds and takes the place of new data. Includes
+//! Copies of all other kinds stay below `allowance` segments plus `share` of the first transmissions, which bounds the
+//! rate that they take from others at a bottleneck. Copies of data that is neither lost nor on a failed path (silent
+//! while another is heard) also stay below 100 kB, 250 kB/s and ten times the loss rate of what is sent: where paths
+//! are fast and lose nothing, a copy saves microseconds and takes the place of new data. Includes
 //! [`Opportunistic`](super::Opportunistic), whose copies at a full window have the second bound alone.
 
 use super::budget::{Budget, Need};
 use super::opportunistic::pays;
+use super::thin_stream::ThinStream;
 use super::{
     Capabilities, Entry, FlightView, Opportunistic, Order, Piece, Reinjection, Repeat, Request, SubflowSet,
     SubflowState, Transmission, Why,
@@ -49,7 +56,8 @@ pub const ENTRY: Entry = Entry::new(
 
 const PENALISE: Flag = flag("penalise", "halve the windows of the slower subflows that hold the oldest data", true);
 const SHARE: Number =
-    number("share", "bytes copied at most, of those sent for the first time", 30.0, 0.0..=100.0).in_unit("%");
+    number("share", "bytes copied at most, of those sent for the first time, but for thin streams", 30.0, 0.0..=100.0)
+        .in_unit("%");
 const ALLOWANCE: Number =
     number("allowance", "segments that may be copied besides", 10.0, 0.0..=10_000.0).in_unit("segments");
 
@@ -58,6 +66,7 @@ const ALLOWANCE: Number =
 pub struct Insured {
     opportunistic: Opportunistic,
     budget: Budget,
+    thin: ThinStream,
 }
 
 /// Transmissions that were repeated already and that are passed in search of one that was not.
@@ -71,6 +80,7 @@ impl Insured {
         Insured {
             opportunistic: Opportunistic::new(PENALISE.of(params)),
             budget: Budget::new(SHARE.of(params) / 100.0, ALLOWANCE.of(params)),
+            thin: ThinStream::default(),
         }
     }
 
@@ -91,19 +101,25 @@ impl Insured {
     /// The copy that pays most, on the subflow with the lowest SRTT of those with room.
     fn best(&mut self, now: Instant, flight: &FlightView<'_>) -> Option<Repeat> {
         let ends = flight.view.unsent.is_zero();
+        let thin = ends && self.thin.is_thin(now, flight.view);
         let wants = |(subflow, _): &Taker<'_>| ends || is_tight(flight, subflow);
-        let able =
-            |(subflow, _): &Taker<'_>| subflow.has_room_to_repeat() && self.budget.affords(subflow.mss, Need::Lost);
+        let affords = |subflow: &SubflowView| thin || self.budget.affords(subflow.mss, Need::Lost);
+        let able = |(subflow, _): &Taker<'_>| subflow.has_room_to_repeat() && affords(subflow);
         let takers = flight.marked().filter(wants).filter(able);
         let best = takers.filter_map(|on| {
             let others = carriers(flight).filter(|carrier| carrier.state.id != on.1.id);
-            let copies = others.filter_map(|carrier| self.copy(now, on, carrier, flight));
+            let copies = others.filter_map(|carrier| match thin {
+                true => whole(now, on, carrier, flight),
+                false => self.copy(now, on, carrier, flight),
+            });
             // Late data first, the oldest of them; or else the last to arrive.
             let copy = copies.min_by_key(|copy| (copy.due.map(Reverse), copy.from.distance(flight.view.data_una)))?;
             Some((on.0.srtt, on.0, copy))
         });
         let (_, on, copy) = best.min_by_key(|(srtt, on, _)| (*srtt, on.id))?;
-        self.budget.on_copied(copy.length.min(on.mss));
+        if !thin {
+            self.budget.on_copied(copy.length.min(on.mss));
+        }
         Some(Repeat { on: on.id, from: copy.from, why: if ends { Why::Tail } else { Why::Window } })
     }
 
@@ -126,14 +142,15 @@ impl Insured {
             first_single(carrier.state.id, Order::OldestFirst, state.mark, flight, in_time)
         {
             let arrival = || carrier.arrival(now, piece.sent, passed + piece.length);
-            let pays = || late(&piece) || (!ends && overtakes(now, view, arrival()));
+            let pays =
+                || late(&piece) || (!ends && carrier.view.is_some_and(|its| overtakes(now, view, arrival(), its)));
             if lost || healthy.is_none() || (affords_late && pays()) {
                 return Some(Candidate { from: piece.from, length: piece.length, due: None });
             }
         }
         let its = carrier.view.filter(|_| ends)?;
         let insures = self.budget.affords(view.mss, Need::Insurance { loss: its.loss });
-        let pays = |arrival| insures || (affords_late && overtakes(now, view, arrival));
+        let pays = |arrival| insures || (affords_late && overtakes(now, view, arrival, its));
         // The last byte arrives no later than one that leaves now: on fast paths that ends most searches before they
         // begin.
         if !pays(carrier.arrival(now, now, its.in_flight)) {
@@ -173,10 +190,23 @@ impl Carrier<'_> {
     }
 }
 
-/// True if a copy that leaves now on `on` should arrive before the original, which is expected at `arrival`.
-fn overtakes(now: Instant, on: &SubflowView, arrival: Instant) -> bool {
+/// True if a copy that leaves now on `on` should arrive before the original, which is expected at `arrival` on `its`
+/// path and may be as much later as its acknowledgment may.
+fn overtakes(now: Instant, on: &SubflowView, arrival: Instant, its: &SubflowView) -> bool {
     let own = (now + on.one_way_delay()).max(drained(now, on.in_flight + on.mss, on));
-    own + LEAST_GAIN < arrival
+    own + LEAST_GAIN < arrival + its.rttvar * 4
+}
+
+/// The oldest data that `carrier` alone has under way, if a copy on `on` would arrive before the carrier's own repair.
+fn whole(now: Instant, on: Taker<'_>, carrier: Carrier<'_>, flight: &FlightView<'_>) -> Option<Candidate> {
+    // A loss without data behind it shows after two round trips (RFC 8985 §7.2).
+    let repair = |its: &SubflowView| now + its.srtt * 2 + its.one_way_delay();
+    if carrier.view.is_some_and(|its| now + on.0.one_way_delay() > repair(its)) {
+        return None;
+    }
+    let (Transmission { piece, .. }, _) =
+        first_single(carrier.state.id, Order::OldestFirst, on.1.mark, flight, |_, _| false)?;
+    Some(Candidate { from: piece.from, length: piece.length, due: None })
 }
 
 /// Returns the first transmission of subflow `of` that has not been repeated and that no subflow of `except` has
@@ -226,6 +256,7 @@ impl Reinjection for Insured {
     fn on_sent(&mut self, now: Instant, sent: &Piece, on: SubflowId, flight: &FlightView<'_>) {
         let loss = flight.view.subflow(on).map_or(0.0, |subflow| subflow.loss);
         self.budget.on_sent(now, sent.length, loss);
+        self.thin.on_sent(now, sent.length);
     }
 
     fn next(&mut self, now: Instant, flight: &FlightView<'_>) -> Request {
@@ -292,6 +323,17 @@ mod tests {
         assert_eq!(scene.copies(&mut insured, 40), [(3, FAST), (1, FAST)]);
     }
 
+    /// The original is expected at 45 ms and the copy at 50: it overtakes if the original varies by 4 · 2 ms.
+    #[test]
+    fn what_varies_may_arrive_later() {
+        for (variation_us, copies) in [(0, vec![]), (1500, vec![]), (2000, vec![(0, FAST)])] {
+            let (mut scene, mut insured) = (two_paths(), insured(0.0, 10.0));
+            scene.sent(0, 0, SLOW);
+            scene.subflows[1].rttvar = Duration::from_micros(variation_us);
+            assert_eq!(scene.copies(&mut insured, 40), copies, "{variation_us}");
+        }
+    }
+
     #[test]
     fn what_queues_on_a_slow_link_arrives_when_the_queue_has_drained() {
         let (mut scene, mut insured) = (two_paths(), insured(0.0, 10.0));
@@ -333,7 +375,7 @@ mod tests {
             scene.sent(0, 0, SLOW);
             scene.sent(1, 170, SLOW);
             scene.subflows[1].heard = at(heard);
-            scene.subflows[0].srtt = Duration::from_millis(300); // no copy overtakes
+            scene.subflows[0].srtt = Duration::from_secs(3); // no copy overtakes
             assert_eq!(scene.copies(&mut insured, 181), expected, "heard at {heard} ms");
         }
     }
@@ -347,6 +389,32 @@ mod tests {
         assert!(woken > at(24) && woken < at(25));
         assert_eq!(scene.copies(&mut insured, 24), []);
         assert_eq!(scene.copies(&mut insured, 25), [(0, SLOW)]);
+    }
+
+    /// Messages of 160 bytes each 20 ms: in the second second each is copied, in no budget, as soon as it has left.
+    #[test]
+    fn a_thin_stream_is_copied_whole() {
+        let (mut scene, mut insured) = (two_paths(), insured(0.0, 0.0));
+        let mut copied = 0;
+        for n in 0..100 {
+            scene.acked(n);
+            scene.sent(n, 20 * n, FAST);
+            let sent = Piece { length: Bytes::new(160), ..scene.pieces[0] };
+            scene.show(|flight| insured.on_sent(at(20 * n), &sent, SubflowId(FAST), flight));
+            let copies = scene.copies(&mut insured, 20 * n);
+            assert!(copies.is_empty() || copies == [(n, SLOW)]);
+            copied += copies.len();
+        }
+        assert_eq!(copied, 50);
+        // More to send, or a file, ends it.
+        scene.unsent = 1;
+        scene.acked(100);
+        scene.sent(100, 2000, FAST);
+        assert_eq!(scene.copies(&mut insured, 2000), []);
+        scene.unsent = 0;
+        let file = Piece { length: Bytes::new(5000), ..scene.pieces[0] };
+        scene.show(|flight| insured.on_sent(at(2000), &file, SubflowId(FAST), flight));
+        assert_eq!(scene.copies(&mut insured, 2000), []);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod flight;
 mod flight_view;
 #[cfg(test)]
 mod testing;
+mod thin_stream;
 
 pub use class::{Class, Limits};
 pub use daps::Daps;

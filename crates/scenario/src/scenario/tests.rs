@@ -191,7 +191,7 @@ fn old_kernels_bring_their_receive_side_and_each_rule_can_be_set_alone() {
     assert_eq!((old.temporal_sharing, set.temporal_sharing), (false, true));
     assert_eq!(
         (old.hystart, old.prr, set.hystart, set.prr),
-        (Some(HyStart::Eighth), true, Some(HyStart::Linux5_16), true)
+        (Some(HyStart::Eighth), true, Some(HyStart::PlusPlus), true)
     );
     let set = profile("profile = \"linux-4.1\"\nhystart = \"off\"\nprr = false").unwrap();
     assert_eq!((set.hystart, set.prr), (None, false));

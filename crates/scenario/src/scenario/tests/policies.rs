@@ -114,8 +114,8 @@ fn a_profile_brings_its_policies() {
         let Chosen { profile, scheduler, congestion, reinjection, first_path, .. } = scenario.policies().clone();
         [profile, scheduler.name, congestion.name, reinjection.name, first_path.name]
     };
-    assert_eq!(policies(""), ["anabranch", "anabranch", "lia", "insured", "raced"]);
-    assert_eq!(policies("reinjection = \"tail\""), ["anabranch", "anabranch", "lia", "tail", "raced"]);
+    assert_eq!(policies(""), ["anabranch", "anabranch", "cubic-sbd", "insured", "raced"]);
+    assert_eq!(policies("reinjection = \"tail\""), ["anabranch", "anabranch", "cubic-sbd", "tail", "raced"]);
     let linux = ["linux", "linux-burst", "cubic-kernel", "upstream", "as-listed"];
     assert_eq!(policies("profile = \"linux\""), linux);
     for other in Profile::NAMES.iter().filter(|name| ![Profile::DEFAULT, "linux"].contains(name)) {
@@ -124,8 +124,8 @@ fn a_profile_brings_its_policies() {
     }
 }
 
-/// With one path there is no other to begin on or to send a copy over: with the same buffers, congestion control and no
-/// send queue all events are those of `linux`.
+/// With one path there is no other to begin on or to send a copy over: with the same buffers, congestion control and
+/// HyStart, and no send queue, all events are those of `linux`.
 #[test]
 fn with_one_path_the_profile_makes_no_difference() {
     const ONE: &str = "[path.only]\nrate = \"10mbit\"\ndelay = \"20ms\"\nloss = \"2%\"\nqueue = \"30p\"\n";
@@ -135,8 +135,8 @@ fn with_one_path_the_profile_makes_no_difference() {
         anabranch_sim::run(&scenario.spec(1)).unwrap().digest
     };
     for more in ["", "multipath = false\n"] {
-        let own =
-            "scheduler = \"min-rtt\"\ncongestion = \"lia\"\nreceive-buffer = \"32MiB\"\nsend-buffer = \"32MiB\"\n";
+        let own = "scheduler = \"min-rtt\"\ncongestion = \"cubic-sbd\"\nhystart = \"plus-plus\"\n\
+                   receive-buffer = \"32MiB\"\nsend-buffer = \"32MiB\"\n";
         let linux = digest(&format!("[host]\nprofile = \"linux\"\n{own}{more}"));
         assert_eq!(digest(&format!("[host]\n{more}")), linux, "{more}");
         assert_ne!(digest(&format!("[host]\ninitial-window = 4\n{more}")), linux, "or nothing could be told");
