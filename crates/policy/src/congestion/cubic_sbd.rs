@@ -4,7 +4,7 @@
 //! Ours. Subflows over different bottlenecks are different flows, and each may take what a TCP connection takes there
 //! (RFC 6356 §2, goal 1 asks for no less). At one bottleneck all of them together must take no more than one
 //! (goal 2). RFC 6356 couples always, since a sender does not know; this control couples where `SharedBottleneck` has
-//! found the bottleneck shared.
+//! found the bottleneck shared (A-SBD).
 //!
 //! Coupled subflows are one CUBIC in `n` parts (RFC 9438, each with `C/n` and `α/n`). So that a loss costs the whole
 //! what it would cost one flow, it is answered by all: each falls to `β` of its window, once in a round trip. Every
