@@ -129,11 +129,11 @@ class EveryMoment(Reno):
 
 def test_all_moments_of_a_congestion_control_are_told_and_change_nothing() -> None:
     EveryMoment.told.clear()
-    s = ab.scenario("lossy")
+    s = ab.scenario("path-failure")
     watched = s.with_({"host.congestion": EveryMoment}).run(seed=3)
     assert watched.events_digest == s.with_({"host.congestion": "reno"}).run(seed=3).events_digest
     kinds = {kind for kind, _, _ in EveryMoment.told}
-    assert {"ack", "recovered", "restart", "unlimited"} <= kinds
+    assert {"ack", "recovered", "restart", "rto", "unlimited"} <= kinds
     assert len({id for _, _, id in EveryMoment.told}) >= 2
 
 
