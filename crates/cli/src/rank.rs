@@ -209,7 +209,8 @@ fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
         true,
         (1, repeat),
         &args.overrides.sets_of_several("rank")?,
-    )?;
+    )?
+    .contested()?;
     if let Some(name) = args.worst.as_ref().filter(|name| league.schedulers().iter().all(|it| it.name != **name)) {
         let names: Vec<&str> = league.schedulers().iter().map(|it| it.name.as_str()).collect();
         let help = format!("accepted: {}", names.join(", "));

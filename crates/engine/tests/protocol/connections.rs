@@ -209,8 +209,8 @@ fn with_growing_send_buffer(limit: u64) -> Pair {
     pair
 }
 
-/// Two windows of ten segments fill 4096 + 2 · 2 · 10 · 2304 bytes, beyond which nothing grows here. Once that is full,
-/// the writer waits until a third of it is free.
+/// Two windows of ten segments fill 4096 + 40 · 2304 bytes, beyond which nothing grows here. Once that is full, the
+/// writer waits until a third of it is free.
 #[test]
 fn a_full_send_buffer_takes_data_again_when_a_third_is_free() {
     let mut pair = with_growing_send_buffer(46_080);

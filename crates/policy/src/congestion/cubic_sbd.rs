@@ -31,7 +31,8 @@ pub const ENTRY: Entry = Entry::new(
 
 /// One loss of so many is answered by its own subflow alone.
 const ALONE: u32 = 4;
-/// Time without a delivery after which a subflow is no part of what shares a bottleneck.
+/// Time without a delivery after which a subflow is no part of what shares a bottleneck, and time after which it no
+/// longer answers the loss of a partner; two of its round trips at least.
 const ACTIVE: Duration = Duration::from_secs(1);
 
 /// CUBIC for every subflow by itself, or for several together.
@@ -50,12 +51,17 @@ struct Part {
     delivered: Option<Instant>,
     /// The latest reduction.
     reduced: Option<Instant>,
-    /// Time at which another lost, for which this one has still to answer.
+    /// Time of a partner's loss that the subflow has still to answer.
     owes: Option<Instant>,
-    /// Those found to share its bottleneck by now, of all that there are.
+    /// Number of subflows found to share its bottleneck, and of all subflows, when its share was set.
     found: (usize, usize),
-    /// Its latest loss was of an event that it had answered, so that its curve is that of before.
+    /// True if the latest loss was of an event that the subflow had answered, so that its curve did not move.
     unmoved: bool,
+}
+
+/// Returns true if a subflow with this round trip still counts what happened at `since`.
+fn is_recent(now: Instant, since: Instant, flow: &Flow) -> bool {
+    now.since(since) < ACTIVE.max(flow.srtt.unwrap_or(ACTIVE) * 2)
 }
 
 impl Part {
@@ -75,7 +81,7 @@ impl CubicSbd {
     fn partners<'a>(&'a self, now: Instant, on: usize, flows: &'a [Flow]) -> impl Iterator<Item = usize> + 'a {
         let active = move |flow: &Flow| {
             let delivered = self.parts.get(flow).and_then(|part| part.delivered);
-            flow.counted && delivered.is_some_and(|at| now.since(at) < ACTIVE.max(flow.srtt.unwrap_or(ACTIVE) * 2))
+            flow.counted && delivered.is_some_and(|at| is_recent(now, at, flow))
         };
         flows
             .iter()
@@ -114,9 +120,14 @@ impl CubicSbd {
                 part.owes = Some(now);
             }
         }
+        self.begin_trial(now, on, flows);
+        false
+    }
+
+    /// The window of `on` falls: what that does to others is a trial, but for those whose windows fall as well.
+    fn begin_trial(&mut self, now: Instant, on: usize, flows: &[Flow]) {
         let parts = &self.parts;
         self.bottleneck.on_loss(now, on, flows, |flow| parts.get(flow).is_some_and(|part| part.owes.is_some()));
-        false
     }
 }
 
@@ -143,15 +154,14 @@ impl WindowBased for CubicSbd {
             return Some(WindowUpdate { cwnd: flow.cwnd.min(ssthresh), ssthresh });
         }
         let part = self.parts.of(flow);
-        let owes = part.owes.take().is_some_and(|since| now.since(since) < ACTIVE.max(flow.srtt.unwrap_or(ACTIVE) * 2));
+        let owes = part.owes.take().is_some_and(|since| is_recent(now, since, flow));
         let probes = !owes && self.bottleneck.takes_probe(flow);
         if !owes && !probes {
             return None;
         }
         part.reduced = Some(now);
         if probes {
-            let parts = &self.parts;
-            self.bottleneck.on_loss(now, on, flows, |other| parts.get(other).is_some_and(|part| part.owes.is_some()));
+            self.begin_trial(now, on, flows);
         }
         let cwnd = self.cubic.on_fast_retransmit(now, on, flow.cwnd, flows);
         Some(WindowUpdate { cwnd, ssthresh: cwnd })
@@ -257,6 +267,27 @@ mod tests {
         acks(&mut sbd, 1201, 30, &flows);
         assert_eq!(lose(&mut sbd, 1400, 0, &flows), 28.0);
         assert_eq!(acks(&mut sbd, 1401, 30, &flows), [None, None]);
+    }
+
+    /// A partner that is idle for a second need not answer, nor for what turned out to be no loss.
+    #[test]
+    fn a_debt_ends() {
+        let (mut sbd, flows) = (found(), flows([40.0, 50.0]));
+        lose(&mut sbd, 1000, 0, &flows);
+        assert_eq!(acks(&mut sbd, 2000, 30, &flows), [None, None]);
+        let mut sbd = found();
+        lose(&mut sbd, 1000, 0, &flows);
+        sbd.on_spurious(at(1005), 0, &flows);
+        assert_eq!(acks(&mut sbd, 1010, 30, &flows), [None, None]);
+    }
+
+    /// The survivor of two grows into the place of the other, without a slow start to twice its window.
+    #[test]
+    fn one_that_leaves_takes_nothing_along() {
+        let (mut sbd, flows) = (found(), flows([40.0, 40.0]));
+        let ack = Ack { rtt: Some(Duration::from_millis(30)), ..Ack::default() };
+        assert_eq!(sbd.on_ack(at(200), 0, &ack, &flows[..1]), None);
+        assert_eq!(sbd.new_share(0, &flows[..1]), None);
     }
 
     /// Each is half of a CUBIC whose window has fallen from 100 to 70, until the other has been silent for a second.

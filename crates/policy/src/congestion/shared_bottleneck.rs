@@ -106,9 +106,8 @@ impl SharedBottleneck {
         }
     }
 
-    /// An ACK of `flow` took `rtt`. Returns true if that changed what is known to be shared.
-    pub(super) fn on_sample(&mut self, now: Instant, flow: &Flow, rtt: Duration) -> bool {
-        let mut changed = false;
+    /// An ACK of `flow` took `rtt`.
+    pub(super) fn on_sample(&mut self, now: Instant, flow: &Flow, rtt: Duration) {
         for pair in &mut self.pairs {
             let Some(place) = pair.place(flow.key) else { continue };
             let Some(trial) = &mut pair.trial else { continue };
@@ -125,10 +124,9 @@ impl SharedBottleneck {
             if age > trial.round * GIVEN_UP {
                 pair.trial = None;
             } else if age >= trial.round * 2 && complete {
-                changed |= pair.judge();
+                pair.judge();
             }
         }
-        changed
     }
 
     /// Returns true if `flow` is to fall alone now, for what that does to another.
@@ -159,9 +157,9 @@ impl Pair {
         self.keys.iter().position(|own| *own == key)
     }
 
-    /// Counts the trial that is over. Returns true if its answer is another than before.
-    fn judge(&mut self) -> bool {
-        let Some(trial) = self.trial.take() else { return false };
+    /// Counts the trial that is over.
+    fn judge(&mut self) {
+        let Some(trial) = self.trial.take() else { return };
         let change = |place: usize| {
             let (sum, samples) = trial.after[place];
             sum / f64::from(samples.max(1)) - trial.before[place]
@@ -169,28 +167,28 @@ impl Pair {
         let (x, y) = (change(0), change(1));
         let noise = NOISE + JITTER * trial.before[0].min(trial.before[1]);
         if x.min(y) > -noise {
-            return false; // Nothing fell.
+            return; // Nothing fell.
         }
+        let (product, squares) = (x * y, x * x + y * y);
         if trial.both {
-            let alike = 2.0 * x * y > FOUND * (x * x + y * y);
-            self.suspected = alike && !self.shared;
-            return false;
+            self.suspected = !self.shared && concordance(product, squares) > FOUND;
+            return;
         }
         self.trials += 1;
-        self.product = KEPT * self.product + x * y;
-        self.squares = KEPT * self.squares + x * x + y * y;
-        let concordance = 2.0 * self.product / (self.squares + NOISE * NOISE);
-        let was = self.shared;
-        self.shared = concordance
-            > if was {
-                GONE
-            } else if self.trials > 1 {
-                FOUND
-            } else {
-                FOUND_AT_ONCE
-            };
-        self.shared != was
+        self.product = KEPT * self.product + product;
+        self.squares = KEPT * self.squares + squares;
+        let least = match (self.shared, self.trials) {
+            (true, _) => GONE,
+            (false, 1) => FOUND_AT_ONCE,
+            (false, _) => FOUND,
+        };
+        self.shared = concordance(self.product, self.squares) > least;
     }
+}
+
+/// Concordance of changes with these sums, between -1 and 1.
+fn concordance(product: f64, squares: f64) -> f64 {
+    2.0 * product / (squares + NOISE * NOISE)
 }
 
 #[cfg(test)]
@@ -215,12 +213,16 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    /// Loses on the first at `ms`; a round trip later both see these round-trip times, each 10 ms.
+    /// Loses on the first at `ms`; a round trip later both see these round-trip times.
     fn trial(detector: &mut SharedBottleneck, ms: u64, after: [u64; 2]) {
-        let flows = flows();
-        detector.on_loss(at(ms), 0, &flows, |_| false);
+        detector.on_loss(at(ms), 0, &flows(), |_| false);
+        samples(detector, ms, after);
+    }
+
+    /// Samples of both, each 10 ms from `ms` on for two round trips: 50 ms in the first, `after` in the second.
+    fn samples(detector: &mut SharedBottleneck, ms: u64, after: [u64; 2]) {
         for step in 0..=10 {
-            for (flow, rtt) in flows.iter().zip(after) {
+            for (flow, rtt) in flows().iter().zip(after) {
                 detector.on_sample(at(ms + 10 * step), flow, Duration::from_millis(if step < 5 { 50 } else { rtt }));
             }
         }
@@ -272,11 +274,7 @@ mod tests {
             let (mut detector, flows) = (SharedBottleneck::default(), flows());
             detector.on_loss(at(0), 0, &flows, |_| false);
             detector.on_loss(at(20), 1, &flows, |_| false);
-            for step in 0..=10 {
-                for flow in &flows {
-                    detector.on_sample(at(10 * step), flow, Duration::from_millis(if step < 5 { 50 } else { 30 }));
-                }
-            }
+            samples(&mut detector, 0, [30, 30]);
             assert!(!shared(&detector) && !detector.takes_probe(&flows[1]));
             assert!(detector.takes_probe(&flows[0]) && !detector.takes_probe(&flows[0]), "once");
             trial(&mut detector, 200, [30, other]);
@@ -310,11 +308,7 @@ mod tests {
     fn a_window_that_falls_for_another_reason_proves_nothing() {
         let (mut detector, flows) = (SharedBottleneck::default(), flows());
         detector.on_loss(at(0), 0, &flows, |_| true);
-        for step in 0..20 {
-            for flow in &flows {
-                detector.on_sample(at(10 * step), flow, Duration::from_millis(30));
-            }
-        }
+        samples(&mut detector, 0, [30, 30]);
         assert!(!shared(&detector));
     }
 

@@ -406,10 +406,13 @@ mod tests {
             copied += copies.len();
         }
         assert_eq!(copied, 50);
-        // More to send, or a file, ends it.
-        scene.unsent = 1;
+        // More under way, more to send, or a file ends it.
         scene.acked(100);
         scene.sent(100, 2000, FAST);
+        scene.subflows[0].in_flight = Bytes::new(8001);
+        assert_eq!(scene.copies(&mut insured, 2000), []);
+        scene.subflows[0].in_flight = Bytes::new(160);
+        scene.unsent = 1;
         assert_eq!(scene.copies(&mut insured, 2000), []);
         scene.unsent = 0;
         let file = Piece { length: Bytes::new(5000), ..scene.pieces[0] };

@@ -136,3 +136,24 @@ fn memory_saves_the_race() {
     assert!(remembered.0 < raced.0, "{remembered:?} {raced:?}");
     assert!(remembered.1[1..].iter().all(|time| *time <= remembered.1[0]), "{remembered:?}");
 }
+
+/// 2 Mbit/s answer first, and 100 carry the first flight sooner: the connections after the first begin there.
+#[test]
+fn memory_leaves_a_thin_path_that_answers_first() {
+    let play = |first_path: &str| {
+        let mut spec = spec(vec![path("thin", 2, 5), path("fat", 100, 10)], vec![]);
+        spec.client.config.policies.first_path = policy(FIRST_PATHS, first_path, &[]);
+        let sizes = vec![Bytes::new(14_000); 4];
+        let order = order(false, false, ms(500));
+        spec.workloads = vec![Workload::Files { direction: Direction::Down, sizes, order, start: Duration::ZERO }];
+        let outcome = complete(&spec);
+        outcome.transfers.iter().map(|transfer| transfer.duration().unwrap().as_secs_f64()).collect::<Vec<f64>>()
+    };
+    for first_path in ["raced", "remembered"] {
+        let times = play(first_path);
+        println!("{first_path}: {times:?}");
+        assert!(times[1..].iter().all(|time| *time < 0.8 * times[0]), "{first_path}: {times:?}");
+    }
+    let listed = play("as-listed");
+    assert!(listed[1..].iter().all(|time| *time > 0.9 * listed[0]), "{listed:?}");
+}

@@ -343,3 +343,28 @@ fn insured_repeats_next_to_nothing_on_fast_paths_without_loss() {
     }
     assert!(missed.is_empty(), "rate, round trips, time against on-rto, bytes twice: {missed:?}");
 }
+
+/// Messages of 160 bytes each 20 ms, for twelve seconds, over two paths of which the first loses 2 %: with copies none
+/// waits for a repair, which takes a tenth of a second and more.
+#[test]
+fn a_thin_stream_waits_for_no_repair() {
+    let spec = |size: u64| {
+        let messages = Workload::Bursts {
+            direction: Direction::Down,
+            size: Bytes::new(size),
+            count: 600,
+            interval: ms(20),
+            start: Duration::ZERO,
+            warm_up: Bytes::ZERO,
+        };
+        spec(vec![lossy_path("a", 20, 10, 0.02), path("b", 10, 25)], vec![messages])
+    };
+    let (plain, repaired) = measure(&spec(160), "opportunistic");
+    let (thin, copied) = measure(&spec(160), "insured");
+    let (p99, without) = (percentile(&thin, 99), percentile(&plain, 99));
+    println!("99th percentile {p99:.3} s, {without:.3} without copies; {copied} and {repaired} bytes repeated");
+    assert!(p99 < 0.6 * without, "{p99} {without}");
+    // In eight runs all but the first second is copied. Messages of 600 bytes are 240 kbit/s, and have a budget.
+    let (_, of_more) = measure(&spec(600), "insured");
+    assert!(copied > 8 * 600 * 150 && of_more < 8 * 600 * 240, "{copied} {of_more}");
+}

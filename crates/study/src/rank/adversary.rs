@@ -195,7 +195,7 @@ impl Ground<'_> {
         // All have one stem: the name of a condition does not affect its digest.
         let conditions = points.iter().map(|point| Condition::at("tried".to_owned(), point)).collect();
         let tcp = self.hunt.is_against_tcp();
-        let league = League::of(self.catalogue, conditions, &self.schedulers, tcp, seeds, &self.hunt.sets)?;
+        let league = League::new(self.catalogue, conditions, &self.schedulers, tcp, seeds, &self.hunt.sets)?;
         league.run(self.store, self.jobs, &|| {})
     }
 

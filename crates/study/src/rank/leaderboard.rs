@@ -139,8 +139,12 @@ const WORST: usize = 10;
 
 impl Leaderboard {
     /// Computes the leaderboard of a league, whose drives are behind all other conditions and whose recorded drives are
-    /// behind those. What there is first is ranked. `None` without conditions.
+    /// behind those. What there is first is ranked. `None` without conditions, or where a scheduler has no other to be
+    /// ranked against.
     pub fn of(league: &League, fields: &[Field]) -> Option<Leaderboard> {
+        if !league.has_rivals() {
+            return None;
+        }
         let of_family = |family| fields.iter().filter(|field| field.condition.family() == family).count();
         let (drives, recorded) = (of_family(Family::Drives), of_family(Family::Recorded));
         let (rest, recorded) = fields.split_at(fields.len() - recorded);

@@ -60,24 +60,6 @@ impl League {
         seeds: (u64, usize),
         sets: &[String],
     ) -> Result<League, ScenarioError> {
-        let league = League::of(catalogue, conditions, schedulers, baselines, seeds, sets)?;
-        if league.variants.iter().filter(|variant| !is_oracle(&variant.name)).count() < 2 {
-            let help = "accepted: two schedulers or more, oracles apart, such as min-rtt,late";
-            let problem = "a scheduler is ranked against the best of all others, and there is no other";
-            return Err(ScenarioError::plain(problem, Some(help.to_owned())));
-        }
-        Ok(league)
-    }
-
-    /// The same for any number of schedulers.
-    pub(super) fn of(
-        catalogue: &Arc<Catalogue>,
-        conditions: Vec<Condition>,
-        schedulers: &[String],
-        baselines: bool,
-        seeds: (u64, usize),
-        sets: &[String],
-    ) -> Result<League, ScenarioError> {
         let mut schedulers = schedulers.to_vec();
         let mut variants = Vec::new();
         if let Some(first) = conditions.first() {
@@ -90,6 +72,25 @@ impl League {
         let systems = variants.iter().map(|variant| (variant.name.clone(), variant.to_string())).collect();
         let campaign = Campaign::of_conditions(catalogue, conditions.clone(), systems, baselines, seeds, sets)?;
         Ok(League { campaign, conditions, variants, repeat: seeds.1, sets: sets.to_vec() })
+    }
+
+    /// Returns the league if it can have a leaderboard.
+    ///
+    /// # Errors
+    ///
+    /// If it has fewer than two schedulers, oracles apart.
+    pub fn contested(self) -> Result<League, ScenarioError> {
+        if self.has_rivals() {
+            return Ok(self);
+        }
+        let help = "accepted: two schedulers or more, oracles apart, such as min-rtt,late";
+        let problem = "a scheduler is ranked against the best of all others, and there is no other";
+        Err(ScenarioError::plain(problem, Some(help.to_owned())))
+    }
+
+    /// Returns true if every scheduler has another to be ranked against.
+    pub(super) fn has_rivals(&self) -> bool {
+        self.variants.iter().filter(|variant| !is_oracle(&variant.name)).count() > 1
     }
 
     /// Returns the number of conditions.
