@@ -19,6 +19,7 @@ mod ahead;
 mod arrival_rate;
 mod blocks;
 mod buffer;
+mod burst_limit;
 mod chance;
 mod chosen;
 mod connection;

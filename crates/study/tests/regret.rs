@@ -37,9 +37,9 @@ fn exceptions_are_known_by_name() {
     let drawn = |from: u64| (from..).map(|number| Condition::drawn(SEED, number));
     let families: [(&str, Vec<Condition>); 4] = [
         ("drawn", drawn(0).take(200).collect()),
-        ("drives", (0..60).map(|number| Condition::drive(SEED, number)).collect()),
-        ("failures", drawn(200).filter(of_failures).take(60).collect()),
-        ("asymmetric", drawn(200).filter(is_asymmetric).take(60).collect()),
+        ("drives", (0..200).map(|number| Condition::drive(SEED, number)).collect()),
+        ("failures", drawn(200).filter(of_failures).take(200).collect()),
+        ("asymmetric", drawn(200).filter(is_asymmetric).take(200).collect()),
     ];
     let catalogue = Arc::new(Catalogue::default());
     let schedulers = ["anabranch".to_owned()];

@@ -57,9 +57,10 @@ impl Sender {
         let id = *id;
         let slow_start = self.congestion.ssthresh(id).is_none_or(|ssthresh| cwnd < ssthresh);
         // The window was the limit if it was full before this ACK; in slow start, where it doubles in a round trip, if
-        // half of it was used (Linux `tcp_is_cwnd_limited`).
+        // half of it was used (Linux `tcp_is_cwnd_limited`). What a limit of bursts holds back will fill it.
         let used = in_flight_before.get() + u64::from(tx.mss);
-        let cwnd_limited = used > cwnd.get() || (slow_start && 2 * in_flight_before.get() >= cwnd.get());
+        let held_back = tx.throttled && tx.burst_limit.is_spent(now) && !self.outgoing.unsent.is_empty();
+        let cwnd_limited = used > cwnd.get() || held_back || (slow_start && 2 * in_flight_before.get() >= cwnd.get());
         let ack = Ack {
             acked: Bytes::new(out.delivered),
             lost: Bytes::new(out.newly_lost_bytes),

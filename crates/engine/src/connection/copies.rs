@@ -41,13 +41,20 @@ impl Outstanding for Record<'_> {
     fn transmissions(&self, on: SubflowId, order: Order, visit: &mut dyn FnMut(Transmission) -> bool) {
         let Some(subflow) = self.subflows.iter().find(|subflow| subflow.id == on) else { return };
         let mut show = |sent: &Sent, lost: bool| {
-            let carriers = self.out.log.carriers(sent.data);
-            if carriers == 0 {
-                return true;
+            // Other subflows may have repeated a part of it, and brought that.
+            let (mut at, end) = (sent.data, sent.data + u64::from(sent.len));
+            while at < end {
+                let Some(part) = self.out.log.at_or_after(at).filter(|part| part.start < end) else { break };
+                let (from, until) = (part.start.max(at), part.end.min(end));
+                let carriers = SubflowSet::from_bits(part.carriers);
+                let length = Bytes::new(until - from);
+                let piece = Piece { from: self.idsn + 1 + from, length, sent: sent.sent_at(), carriers };
+                if !visit(Transmission { piece, lost }) {
+                    return false;
+                }
+                at = until;
             }
-            let (from, length) = (self.idsn + 1 + sent.data, Bytes::new(u64::from(sent.len)));
-            let piece = Piece { from, length, sent: sent.sent_at(), carriers: SubflowSet::from_bits(carriers) };
-            visit(Transmission { piece, lost })
+            true
         };
         let recovery = &subflow.tx.recovery;
         let _ = match order {

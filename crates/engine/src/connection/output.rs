@@ -155,7 +155,7 @@ impl Connection {
             return;
         }
         self.send_due_acks(now, shared);
-        self.sender.settle_pacing(now, &mut self.subflows);
+        self.sender.settle_pacing(now, &mut self.subflows, &shared.config.profile);
         self.arm_persist_timer(now, shared);
     }
 
@@ -396,6 +396,7 @@ impl Connection {
         subflow.tx.recovery.set_has_unsent(!self.sender.outgoing.unsent.is_empty());
         let sent = subflow.tx.recovery.on_sent(now, length as u32, start, flags).expect("a piece has bytes");
         self.sender.pace(now, subflow, sent.len, shared.config.burst);
+        self.sender.limit_burst(now, subflow, sent.len, &shared.config.profile);
         self.send_data(now, slot, &sent, purpose, shared);
         self.sender.throttle_one(now, &mut self.subflows, slot, &shared.config.profile);
         self.sender.renew_view(now, &self.subflows[slot], if fresh { length } else { 0 });

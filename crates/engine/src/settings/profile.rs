@@ -92,6 +92,12 @@ settings! {
         /// Minimum of the TCP Small Queues limit in full segments: 2, under linux-4.1 3, under linux-3.14 57.
         #[setting("tsq-segments", Number(1, ANY), in_unit("segments"))]
         pub tsq_segments: u32 = 2,
+        /// Segments by which a subflow may be ahead, after slow start, of one and a half windows per round-trip time.
+        /// False, under anabranch 16.
+        #[setting("max-burst", NumberOrOff(2, ANY), in_unit("segments"))]
+        /// Max.Burst of RFC 9260 §6.1, for what is held up at the data level and then let go. A congestion control that
+        /// paces has its own rate.
+        pub max_burst: Option<u32> = None,
         /// Growth of a receive buffer that tunes itself: proportional, under linux-4.1 and linux-3.14 stepwise.
         #[setting("receive-tuning", Choice(RECEIVE_TUNING))]
         pub receive_tuning: ReceiveTuning = ReceiveTuning::Proportional,
@@ -261,6 +267,7 @@ impl Profile {
             scheduler: "anabranch",
             congestion: "cubic-sbd",
             hystart: Some(HyStart::PlusPlus),
+            max_burst: Some(16),
             reinjection: "insured",
             first_path: "raced",
             ..Profile::tcp()

@@ -2,6 +2,7 @@
 
 use crate::Profile;
 use crate::buffer::SendBuffer;
+use crate::burst_limit::BurstLimit;
 use crate::originals::Originals;
 use crate::pacer::Pacer;
 use crate::path_mtu::PathMtu;
@@ -60,6 +61,7 @@ pub(crate) struct Tx {
     /// Held back by TCP Small Queues or by pacing.
     pub(crate) throttled: bool,
     pub(crate) pacer: Pacer,
+    pub(crate) burst_limit: BurstLimit,
     /// Packets sent, modulo 2¹⁶: the IPv4 identification.
     pub(crate) packets_sent: u16,
     /// Offset added to the clock to form TSval (RFC 7323 §5.4).
@@ -102,6 +104,7 @@ impl Tx {
             first_hop: 0,
             throttled: false,
             pacer: Pacer::default(),
+            burst_limit: BurstLimit::default(),
             packets_sent: 0,
             timestamp_offset: 0,
         }

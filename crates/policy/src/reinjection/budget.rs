@@ -15,6 +15,8 @@ pub(super) struct Budget {
     earned: f64,
     /// Time of the latest sending.
     latest: Option<Instant>,
+    /// Bytes copied in place of lost ones, and all others.
+    repaired: f64,
     copied: f64,
 }
 
@@ -49,7 +51,7 @@ const ADVANCE: f64 = 1e5;
 
 impl Budget {
     pub(super) fn new(share: f64, allowance: f64) -> Self {
-        Budget { share, allowance, most: 0.0, earned: ADVANCE, latest: None, copied: 0.0 }
+        Budget { share, allowance, most: 0.0, earned: ADVANCE, latest: None, repaired: 0.0, copied: 0.0 }
     }
 
     /// `length` bytes leave for the first time, on a path with this loss estimate.
@@ -63,9 +65,10 @@ impl Budget {
         self.earned = earned.min(self.most + ADVANCE);
     }
 
-    /// `length` bytes were copied.
-    pub(super) fn on_copied(&mut self, length: Bytes) {
-        self.copied += length.as_f64();
+    /// `length` bytes were copied that were `lost`, or that may yet arrive.
+    pub(super) fn on_copied(&mut self, length: Bytes, lost: bool) {
+        let account = if lost { &mut self.repaired } else { &mut self.copied };
+        *account += length.as_f64();
     }
 
     /// Returns true if there is enough for another segment of `mss`, for this need.
@@ -73,7 +76,8 @@ impl Budget {
         let mss = mss.as_f64();
         let allowance = self.allowance * mss;
         let budget = match need {
-            Need::Lost => allowance + self.most,
+            // What was copied on suspicion leaves no loss without repair.
+            Need::Lost => return self.repaired + mss <= allowance + self.most,
             // Such moments come early, when little was sent, and each of these copies opens the window.
             Need::Window => allowance + self.earned,
             Need::Late => allowance + self.most.min(self.earned),
@@ -100,9 +104,9 @@ mod tests {
         [Need::Lost, Need::Window, Need::Late, Need::Insurance { loss }].map(|need| {
             let mut budget = budget.clone();
             while budget.affords(MSS, need) {
-                budget.on_copied(MSS);
+                budget.on_copied(MSS, matches!(need, Need::Lost));
             }
-            budget.copied as u64 / MSS.get()
+            (budget.copied + budget.repaired) as u64 / MSS.get()
         })
     }
 

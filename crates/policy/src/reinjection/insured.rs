@@ -4,8 +4,8 @@
 //! path, or lost without later data that would reveal the loss, while faster subflows idle. When the peer's window
 //! admits less than a subflow could send in a round trip, the oldest data hold up all new data.
 //!
-//! Then the subflow with the lowest SRTT of those with room inspects the data in flight on the others, and copies data
-//! that has not been repeated if it is
+//! Then the subflow with the lowest SRTT of those with room inspects the data in flight on the others, unless one whose
+//! window is full should bring a copy earlier even so, and copies data that has not been repeated if it is
 //!
 //! 1. *late*: counted as lost there and not sent again; or its acknowledgment is late by four variations,
 //!    `now > sent + srtt + max(4 · rttvar, 4 ms)`; or the subflow is silent for as long, or for twice the SRTT, with
@@ -26,11 +26,11 @@
 //! A segment should arrive one way after its sending, `srtt - rtt_min / 2`: a queue stands in the direction of the
 //! data. It arrives later if the path's rate is known and the data in flight before it needs longer at that rate.
 //!
-//! Copies of all other kinds stay below `allowance` segments plus `share` of the first transmissions, which bounds the
-//! rate that they take from others at a bottleneck. Copies of data that is neither lost nor on a failed path (silent
-//! while another is heard) also stay below 100 kB, 250 kB/s and ten times the loss rate of what is sent: where paths
-//! are fast and lose nothing, a copy saves microseconds and takes the place of new data. Includes
-//! [`Opportunistic`](super::Opportunistic), whose copies at a full window have the second bound alone.
+//! Copies of lost data stay below `allowance` segments plus `share` of the first transmissions, and so do all others
+//! together, which bounds the rate that they take from others at a bottleneck. Copies of data that is neither lost nor
+//! on a failed path (silent while another is heard) also stay below 100 kB, 250 kB/s and ten times the loss rate of
+//! what is sent: where paths are fast and lose nothing, a copy saves microseconds and takes the place of new data.
+//! Includes [`Opportunistic`](super::Opportunistic), whose copies at a full window have the second bound alone.
 
 use super::budget::{Budget, Need};
 use super::opportunistic::pays;
@@ -55,9 +55,13 @@ pub const ENTRY: Entry = Entry::new(
 .capabilities(|_| Capabilities { copies: true, opportunities: true });
 
 const PENALISE: Flag = flag("penalise", "halve the windows of the slower subflows that hold the oldest data", true);
-const SHARE: Number =
-    number("share", "bytes copied at most, of those sent for the first time, but for thin streams", 30.0, 0.0..=100.0)
-        .in_unit("%");
+const SHARE: Number = number(
+    "share",
+    "bytes copied at most of those sent for the first time, lost ones and others each, but for thin streams",
+    30.0,
+    0.0..=100.0,
+)
+.in_unit("%");
 const ALLOWANCE: Number =
     number("allowance", "segments that may be copied besides", 10.0, 0.0..=10_000.0).in_unit("segments");
 
@@ -93,7 +97,7 @@ impl Insured {
         let request = self.opportunistic.next(now, flight);
         if let Some(repeat) = &request.repeat {
             let length = flight.outstanding.piece(repeat.from).map_or(mss, |piece| piece.length);
-            self.budget.on_copied(length.min(mss));
+            self.budget.on_copied(length.min(mss), false);
         }
         request
     }
@@ -103,7 +107,9 @@ impl Insured {
         let ends = flight.view.unsent.is_zero();
         let thin = ends && self.thin.is_thin(now, flight.view);
         let wants = |(subflow, _): &Taker<'_>| ends || is_tight(flight, subflow);
-        let affords = |subflow: &SubflowView| thin || self.budget.affords(subflow.mss, Need::Lost);
+        let affords = |subflow: &SubflowView| {
+            thin || self.budget.affords(subflow.mss, Need::Lost) || self.budget.affords(subflow.mss, Need::Late)
+        };
         let able = |(subflow, _): &Taker<'_>| subflow.has_room_to_repeat() && affords(subflow);
         let takers = flight.marked().filter(wants).filter(able);
         let best = takers.filter_map(|on| {
@@ -112,13 +118,14 @@ impl Insured {
                 true => whole(now, on, carrier, flight),
                 false => self.copy(now, on, carrier, flight),
             });
+            let copies = copies.filter(|copy| !is_earlier_elsewhere(now, on.0, copy.from, ends, flight));
             // Late data first, the oldest of them; or else the last to arrive.
             let copy = copies.min_by_key(|copy| (copy.due.map(Reverse), copy.from.distance(flight.view.data_una)))?;
             Some((on.0.srtt, on.0, copy))
         });
         let (_, on, copy) = best.min_by_key(|(srtt, on, _)| (*srtt, on.id))?;
         if !thin {
-            self.budget.on_copied(copy.length.min(on.mss));
+            self.budget.on_copied(copy.length.min(on.mss), copy.lost);
         }
         Some(Repeat { on: on.id, from: copy.from, why: if ends { Why::Tail } else { Why::Window } })
     }
@@ -130,8 +137,13 @@ impl Insured {
         let (view, state) = on;
         let ends = flight.view.unsent.is_zero();
         let affords_late = self.budget.affords(view.mss, Need::Late);
-        // While the peer is heard here, a path that is silent has failed; if it is not, both wait for the peer.
-        let failed = |its: &SubflowView| its.silent_from().is_some_and(|silent| view.heard > silent);
+        // While the peer is heard here, a path that is silent has failed; if it is not, both wait for the peer. Where
+        // nothing is under way here, nothing could be heard: then it counts what was since the other sent.
+        let since = |its: &SubflowView, silent: Instant| match its.oldest_sent {
+            Some(sent) if view.in_flight.is_zero() && now > silent && many(its) => sent,
+            _ => silent,
+        };
+        let failed = |its: &SubflowView| its.silent_from().is_some_and(|silent| view.heard > since(its, silent));
         let healthy = carrier.view.filter(|its| !failed(its));
         let late = |piece: &Piece| carrier.view.is_some_and(|its| now > overdue(piece, its));
         // Lost data come first, then the oldest: behind data that are not late none are.
@@ -144,8 +156,11 @@ impl Insured {
             let arrival = || carrier.arrival(now, piece.sent, passed + piece.length);
             let pays =
                 || late(&piece) || (!ends && carrier.view.is_some_and(|its| overtakes(now, view, arrival(), its)));
-            if lost || healthy.is_none() || (affords_late && pays()) {
-                return Some(Candidate { from: piece.from, length: piece.length, due: None });
+            let failed = healthy.is_none();
+            let lost = lost || (failed && carrier.view.is_none_or(many));
+            let repairs = lost && self.budget.affords(view.mss, Need::Lost);
+            if repairs || (affords_late && (lost || failed || pays())) {
+                return Some(Candidate { from: piece.from, length: piece.length, due: None, lost: repairs });
             }
         }
         let its = carrier.view.filter(|_| ends)?;
@@ -161,7 +176,8 @@ impl Insured {
         let in_vain = |at: &Transmission, behind| !pays(carrier.arrival(now, at.piece.sent, before(behind)));
         let (newest, behind) = first_single(carrier.state.id, Order::NewestFirst, state.mark, flight, in_vain)?;
         let Piece { from, length, .. } = newest.piece;
-        Some(Candidate { from, length, due: Some(carrier.arrival(now, newest.piece.sent, before(behind))) })
+        let due = carrier.arrival(now, newest.piece.sent, before(behind));
+        Some(Candidate { from, length, due: Some(due), lost: false })
     }
 }
 
@@ -181,6 +197,8 @@ struct Candidate {
     length: Bytes,
     /// Expected arrival of the original; `None` if it is late.
     due: Option<Instant>,
+    /// The original counts as lost, or its path has failed, and what is for such data pays.
+    lost: bool,
 }
 
 impl Carrier<'_> {
@@ -190,11 +208,32 @@ impl Carrier<'_> {
     }
 }
 
+/// True if another subflow that has not carried the data from `from` on, and whose window is full now, should bring
+/// them earlier than `on` when its next acknowledgment has come. Data are copied once, so that a copy on a path that
+/// happens to have room would be the only one.
+fn is_earlier_elsewhere(now: Instant, on: &SubflowView, from: Dsn, ends: bool, flight: &FlightView<'_>) -> bool {
+    let Some(piece) = flight.outstanding.piece(from) else { return false };
+    let own = copy_arrival(now, on);
+    let others = flight.marked().filter(|(its, state)| its.id != on.id && !piece.carriers.meets(state.mark));
+    // It has to want them then.
+    let full = others.filter(|(its, _)| its.open && !its.has_room_to_repeat());
+    let mut full = full.filter(|(its, _)| ends || is_tight(flight, its));
+    full.any(|(its, _)| {
+        let silent = its.silent_from().is_none_or(|silent| now > silent);
+        let due = its.oldest_sent.map(|sent| (sent + its.srtt).max(now));
+        !silent && due.is_some_and(|due| copy_arrival(due, its) + LEAST_GAIN < own)
+    })
+}
+
+/// Time at which a copy should arrive that leaves on `on` at `leaves`.
+fn copy_arrival(leaves: Instant, on: &SubflowView) -> Instant {
+    (leaves + on.one_way_delay()).max(drained(leaves, on.in_flight + on.mss, on))
+}
+
 /// True if a copy that leaves now on `on` should arrive before the original, which is expected at `arrival` on `its`
 /// path and may be as much later as its acknowledgment may.
 fn overtakes(now: Instant, on: &SubflowView, arrival: Instant, its: &SubflowView) -> bool {
-    let own = (now + on.one_way_delay()).max(drained(now, on.in_flight + on.mss, on));
-    own + LEAST_GAIN < arrival + its.rttvar * 4
+    copy_arrival(now, on) + LEAST_GAIN < arrival + its.rttvar * 4
 }
 
 /// The oldest data that `carrier` alone has under way, if a copy on `on` would arrive before the carrier's own repair.
@@ -206,7 +245,7 @@ fn whole(now: Instant, on: Taker<'_>, carrier: Carrier<'_>, flight: &FlightView<
     }
     let (Transmission { piece, .. }, _) =
         first_single(carrier.state.id, Order::OldestFirst, on.1.mark, flight, |_, _| false)?;
-    Some(Candidate { from: piece.from, length: piece.length, due: None })
+    Some(Candidate { from: piece.from, length: piece.length, due: None, lost: false })
 }
 
 /// Returns the first transmission of subflow `of` that has not been repeated and that no subflow of `except` has
@@ -234,6 +273,11 @@ fn first_single(
         looks < REACH
     });
     found
+}
+
+/// True if more is under way on `on` than the peer may leave without an acknowledgment for a while.
+fn many(on: &SubflowView) -> bool {
+    on.in_flight > on.mss.times(2)
 }
 
 /// True if the rest of the peer's window is gone within a round trip.
@@ -279,7 +323,9 @@ impl Reinjection for Insured {
             let (oldest, _) = first_single(state.id, Order::OldestFirst, SubflowSet::NONE, flight, |_, _| false)?;
             Some(overdue(&oldest.piece, view) + Duration::from_nanos(1))
         });
-        late.filter(|late| *late > now).min()
+        // A copy may wait for a subflow that turns out to be silent.
+        let silences = flight.marked().filter_map(|(view, _)| view.silent_from());
+        late.chain(silences.map(|at| at + Duration::from_nanos(1))).filter(|late| *late > now).min()
     }
 }
 
@@ -378,6 +424,57 @@ mod tests {
             scene.subflows[0].srtt = Duration::from_secs(3); // no copy overtakes
             assert_eq!(scene.copies(&mut insured, 181), expected, "heard at {heard} ms");
         }
+    }
+
+    /// The budget of copies on suspicion is spent. A path with three segments under way is silent; the other was heard
+    /// when it had brought its own, and has nothing under way: what it could be heard by. Of two segments the peer may
+    /// be about to tell.
+    #[test]
+    fn a_path_that_has_failed_is_repaired_whatever_was_copied_before() {
+        for (segments, expected) in [(3, vec![(0, FAST), (1, FAST), (2, FAST)]), (2, vec![])] {
+            let (mut scene, mut insured) = (two_paths(), insured(0.0, 3.0));
+            insured.budget.on_copied(Bytes::new(3000), false);
+            for number in 0..segments {
+                scene.sent(number, 0, SLOW);
+            }
+            scene.subflows[1].in_flight = Bytes::new(1000 * segments);
+            scene.subflows[1].oldest_sent = Some(at(0));
+            scene.subflows[0].heard = at(20);
+            assert_eq!(scene.copies(&mut insured, 90), [], "the round trip is 90 ms, and 4 its least variation");
+            assert_eq!(scene.copies(&mut insured, 95), expected, "{segments}");
+        }
+    }
+
+    /// Ten segments on a path that has failed, and a budget of three for repairs and three for the rest.
+    #[test]
+    fn both_accounts_end() {
+        let (mut scene, mut insured) = (two_paths(), insured(0.0, 3.0));
+        for number in 0..10 {
+            scene.sent(number, 0, SLOW);
+        }
+        scene.subflows[1].in_flight = Bytes::new(10_000);
+        scene.subflows[1].oldest_sent = Some(at(0));
+        scene.subflows[0].heard = at(20);
+        assert_eq!(scene.copies(&mut insured, 95).len(), 6);
+        assert_eq!(scene.copies(&mut insured, 500), []);
+    }
+
+    /// A path of 300 ms happens to have room, but the fast one has it again at 20 ms, and its copy arrives at 30. The
+    /// original may take until 45 + 4 · 100 ms.
+    #[test]
+    fn a_copy_waits_for_the_path_that_brings_it_first() {
+        let (mut scene, mut insured) = (Scene::new(&[20, 90, 300]), insured(0.0, 10.0));
+        scene.sent(0, 0, SLOW);
+        scene.subflows[1].rttvar = Duration::from_millis(100);
+        scene.subflows[0].in_flight = Bytes::new(10_000);
+        scene.subflows[0].oldest_sent = Some(at(0));
+        assert_eq!(scene.copies(&mut insured, 1), []);
+        scene.subflows[0].in_flight = Bytes::new(9000);
+        assert_eq!(scene.copies(&mut insured, 20), [(0, FAST)]);
+        // What the fast one does not say when it should is not waited for.
+        scene.sent(1, 20, SLOW);
+        scene.subflows[0].in_flight = Bytes::new(10_000);
+        assert_eq!(scene.copies(&mut insured, 25), [(1, 2)]);
     }
 
     #[test]

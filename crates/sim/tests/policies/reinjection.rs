@@ -89,6 +89,47 @@ fn a_small_window_is_not_held_up_by_the_slow_path() {
     assert!(mean(&opportunistic) < 0.85 * mean(&on_rto), "{} s against {} s", mean(&opportunistic), mean(&on_rto));
 }
 
+/// A window of 85 KiB, most of which the fast path has under way, often leaves room for a part of a copy only. The rest
+/// of that segment is copied as well, and the thin path holds the window up for no longer than a copy takes.
+#[test]
+fn a_copy_that_the_window_cuts_short_is_completed() {
+    let fast = || {
+        let mut fast = path("fast", 120, 16);
+        fast.down.queue = QueueLimit::Packets(573);
+        fast
+    };
+    let mut thin = path("thin", 1, 5);
+    thin.down.queue = QueueLimit::Packets(10);
+    let time = |paths| {
+        let mut spec = spec(paths, vec![download(5_000_000)]);
+        spec.client.config.receive_buffer = Bytes::new(87_040);
+        spec.server.config.policies.scheduler = policy(SCHEDULERS, "anabranch", &[]);
+        mean(&measure(&spec, "insured").0)
+    };
+    let (both, alone) = (time(vec![thin, fast()]), time(vec![fast()]));
+    println!("{both:.3} s with the thin path, {alone:.3} without");
+    assert!(both < 1.02 * alone, "{both} s with the thin path, {alone} without");
+}
+
+/// Data that a full send buffer has held up leave in bursts no longer than a short queue holds.
+#[test]
+fn a_limit_of_bursts_spares_a_short_queue() {
+    let mut narrow = path("narrow", 107, 6);
+    narrow.down.queue = QueueLimit::Packets(25);
+    let mut slow = path("slow", 5, 12);
+    (slow.down.jitter, slow.down.queue) = (ms(4), QueueLimit::Packets(32));
+    let measured = |limit| {
+        let mut spec = spec(vec![narrow.clone(), slow.clone()], vec![download(20_000_000)]);
+        spec.server.config.send_buffer = Bytes::new(605_184);
+        spec.server.config.policies.scheduler = policy(SCHEDULERS, "anabranch", &[]);
+        spec.server.config.profile.max_burst = limit;
+        mean(&measure(&spec, "insured").0)
+    };
+    let (limited, unlimited) = (measured(Some(16)), measured(None));
+    println!("{limited:.3} s with a limit of 16 segments, {unlimited:.3} without");
+    assert!(limited < 0.98 * unlimited, "{limited} s with a limit of 16 segments, {unlimited} without");
+}
+
 /// A-XQUIC. The last segments of a file have nothing behind them that shows their loss.
 #[test]
 fn copies_of_the_tail_complete_small_files_earlier() {
