@@ -18,10 +18,10 @@ class MinRtt(ab.Scheduler):
 @pytest.mark.parametrize("name", ["wlan-lte", "asymmetric-10-100", "lossy"])
 def test_min_rtt_in_python_is_min_rtt(name: str) -> None:
     s = ab.scenario(name)
-    python, rust = (s.with_({"host.scheduler": which}).run(seed=2) for which in (MinRtt, "min-rtt"))
+    python, rust = (s.with_({"host.scheduler": which}).run(seed=1) for which in (MinRtt, "min-rtt"))
     assert python.events_digest == rust.events_digest
     assert python.overruled == 0
-    other = s.with_({"host.scheduler": "redundant"}).run(seed=2)
+    other = s.with_({"host.scheduler": "redundant"}).run(seed=1)
     assert other.events_digest != rust.events_digest
 
 
