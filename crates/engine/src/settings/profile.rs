@@ -95,8 +95,8 @@ settings! {
         /// Segments by which a subflow may be ahead, after slow start, of one and a half windows per round-trip time.
         /// False, under anabranch 16.
         #[setting("max-burst", NumberOrOff(2, ANY), in_unit("segments"))]
-        /// Max.Burst of RFC 9260 §6.1, for what is held up at the data level and then let go. A congestion control that
-        /// paces has its own rate.
+        /// Max.Burst of RFC 9260 §6.1, for what is held up at the data level and then let go. Not for controls that
+        /// have paces of their own.
         pub max_burst: Option<u32> = None,
         /// Growth of a receive buffer that tunes itself: proportional, under linux-4.1 and linux-3.14 stepwise.
         #[setting("receive-tuning", Choice(RECEIVE_TUNING))]

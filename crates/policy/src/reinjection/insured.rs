@@ -118,7 +118,7 @@ impl Insured {
                 true => whole(now, on, carrier, flight),
                 false => self.copy(now, on, carrier, flight),
             });
-            let copies = copies.filter(|copy| !is_earlier_elsewhere(now, on.0, copy.from, ends, flight));
+            let copies = copies.filter(|copy| !is_earlier_elsewhere(now, on.0, copy.from, flight));
             // Late data first, the oldest of them; or else the last to arrive.
             let copy = copies.min_by_key(|copy| (copy.due.map(Reverse), copy.from.distance(flight.view.data_una)))?;
             Some((on.0.srtt, on.0, copy))
@@ -211,13 +211,13 @@ impl Carrier<'_> {
 /// True if another subflow that has not carried the data from `from` on, and whose window is full now, should bring
 /// them earlier than `on` when its next acknowledgment has come. Data are copied once, so that a copy on a path that
 /// happens to have room would be the only one.
-fn is_earlier_elsewhere(now: Instant, on: &SubflowView, from: Dsn, ends: bool, flight: &FlightView<'_>) -> bool {
+fn is_earlier_elsewhere(now: Instant, on: &SubflowView, from: Dsn, flight: &FlightView<'_>) -> bool {
     let Some(piece) = flight.outstanding.piece(from) else { return false };
     let own = copy_arrival(now, on);
     let others = flight.marked().filter(|(its, state)| its.id != on.id && !piece.carriers.meets(state.mark));
     // It has to want them then.
     let full = others.filter(|(its, _)| its.open && !its.has_room_to_repeat());
-    let mut full = full.filter(|(its, _)| ends || is_tight(flight, its));
+    let mut full = full.filter(|(its, _)| flight.view.unsent.is_zero() || is_tight(flight, its));
     full.any(|(its, _)| {
         let silent = its.silent_from().is_none_or(|silent| now > silent);
         let due = its.oldest_sent.map(|sent| (sent + its.srtt).max(now));
@@ -426,20 +426,25 @@ mod tests {
         }
     }
 
-    /// The budget of copies on suspicion is spent. A path with three segments under way is silent; the other was heard
-    /// when it had brought its own, and has nothing under way: what it could be heard by. Of two segments the peer may
-    /// be about to tell.
+    /// The slow path with segments that left at 0 ms, of which nothing is heard; the fast one was heard at 20 ms, when
+    /// it had brought its own, and has nothing under way that it could be heard by later.
+    fn failed_path(segments: u64) -> Scene {
+        let mut scene = two_paths();
+        for number in 0..segments {
+            scene.sent(number, 0, SLOW);
+        }
+        scene.subflows[1].in_flight = Bytes::new(1000 * segments);
+        scene.subflows[1].oldest_sent = Some(at(0));
+        scene.subflows[0].heard = at(20);
+        scene
+    }
+
+    /// The budget of copies on suspicion is spent. Of two segments the peer may be about to tell.
     #[test]
     fn a_path_that_has_failed_is_repaired_whatever_was_copied_before() {
         for (segments, expected) in [(3, vec![(0, FAST), (1, FAST), (2, FAST)]), (2, vec![])] {
-            let (mut scene, mut insured) = (two_paths(), insured(0.0, 3.0));
+            let (mut scene, mut insured) = (failed_path(segments), insured(0.0, 3.0));
             insured.budget.on_copied(Bytes::new(3000), false);
-            for number in 0..segments {
-                scene.sent(number, 0, SLOW);
-            }
-            scene.subflows[1].in_flight = Bytes::new(1000 * segments);
-            scene.subflows[1].oldest_sent = Some(at(0));
-            scene.subflows[0].heard = at(20);
             assert_eq!(scene.copies(&mut insured, 90), [], "the round trip is 90 ms, and 4 its least variation");
             assert_eq!(scene.copies(&mut insured, 95), expected, "{segments}");
         }
@@ -448,13 +453,7 @@ mod tests {
     /// Ten segments on a path that has failed, and a budget of three for repairs and three for the rest.
     #[test]
     fn both_accounts_end() {
-        let (mut scene, mut insured) = (two_paths(), insured(0.0, 3.0));
-        for number in 0..10 {
-            scene.sent(number, 0, SLOW);
-        }
-        scene.subflows[1].in_flight = Bytes::new(10_000);
-        scene.subflows[1].oldest_sent = Some(at(0));
-        scene.subflows[0].heard = at(20);
+        let (mut scene, mut insured) = (failed_path(10), insured(0.0, 3.0));
         assert_eq!(scene.copies(&mut insured, 95).len(), 6);
         assert_eq!(scene.copies(&mut insured, 500), []);
     }
