@@ -81,9 +81,10 @@ pub trait WindowBased: Send {
     fn on_flows_changed(&mut self) {}
 }
 
-/// The kernel's name of a congestion control of ours.
+/// The name in a kernel of a congestion control, or of what its subflows do where it couples none: `cubic` for
+/// `cubic-sbd`, which the kernel does not have.
 pub fn kernel_name(name: &str) -> &str {
-    name.strip_suffix("-kernel").unwrap_or(name)
+    ["-kernel", "-sbd"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name)
 }
 
 /// Rules of the [`Controller`] that an algorithm takes part in.
