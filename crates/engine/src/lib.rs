@@ -26,6 +26,7 @@ mod connection;
 mod cookie;
 mod deadline;
 mod demux;
+mod dss_form;
 mod endpoint;
 mod error;
 mod event;

@@ -174,6 +174,9 @@ impl Connection {
         if data > self.sender.outgoing.una {
             self.subflows.credit_carriers(&self.sender.outgoing.log, self.sender.outgoing.una);
             self.sender.outgoing.release(data, &mut self.subflows);
+            if self.negotiated.dss.note_acked(data) {
+                self.on_longer_dss();
+            }
             self.timers.data_backoff = 0;
             self.paths.lost_subflows.clear();
             self.arm_data_timer(now, shared);

@@ -110,7 +110,7 @@ impl Connection {
             checksum: None,
             data_fin: burst.data_fin,
         };
-        let mut map = self.keys.map(&declared);
+        let mut map = self.keys.map(&declared, self.negotiated.dss);
         let places = burst.first..burst.first + burst.segments;
         if self.negotiated.checksum {
             let payloads = shared.out.range(places.clone()).map(|transmit| transmit.segment.payload.as_ref());

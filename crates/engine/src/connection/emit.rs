@@ -48,9 +48,8 @@ impl Connection {
         segment
     }
 
-    fn data_ack(&self, short: bool) -> DataSeq {
-        let dsn = self.keys.remote_dsn(self.receiver.next());
-        if short { DataSeq::Short(dsn.low()) } else { DataSeq::Long(dsn) }
+    fn data_ack(&self, cramped: bool) -> DataSeq {
+        self.negotiated.dss.ack(self.keys.remote_dsn(self.receiver.next()), cramped)
     }
 
     /// A pure ACK, with SACK blocks and DATA_ACK as they apply; `options` beside them.
@@ -101,7 +100,7 @@ impl Connection {
         subflow.rx.ack.unreported = false;
         // A short DATA_ACK leaves room for one more SACK block, where it is allowed.
         if (multipath || in_doubt) && subflow.state != State::Confirming {
-            let ack = Dss { data_ack: Some(self.data_ack(sacking && !self.negotiated.long_dsn)), ..Dss::default() };
+            let ack = Dss { data_ack: Some(self.data_ack(sacking)), ..Dss::default() };
             segment.options.set_dss(Some(ack));
         }
         if in_doubt {
@@ -131,7 +130,7 @@ impl Connection {
         }
         let offset = self.subflows[slot].tx.recovery.snd_nxt();
         let mut segment = self.base(now, slot, Flags::ACK, offset, shared);
-        let map = Some(self.keys.data_fin_map(fin, self.negotiated.checksum));
+        let map = Some(self.keys.data_fin_map(fin, &self.negotiated));
         segment.options.set_dss(Some(Dss { data_ack: Some(self.data_ack(false)), map, data_fin: true }));
         self.transmit_segment(slot, segment, purpose, shared);
     }
@@ -186,7 +185,7 @@ impl Connection {
         if self.negotiated.checksum && self.life.mode() != Mode::Plain && grows {
             map.checksum = Some(0);
         } else if self.negotiated.checksum && self.life.mode() != Mode::Plain {
-            let wire = self.keys.map(&map);
+            let wire = self.keys.map(&map, self.negotiated.dss);
             let sum = dss_checksum(self.keys.dsn(sent.data), wire.subflow_seq, wire.length, [payload.as_ref()]);
             map.checksum = Some(sum);
             self.subflows[slot].tx.originals.declare(map);
@@ -213,14 +212,14 @@ impl Connection {
                 // A FIN may close the stream as well if nothing else is outstanding (RFC 8684 §3.3.3).
                 let out = &self.sender.outgoing;
                 let last = out.fin.filter(|fin| out.fin_sent && !out.fin_acked && out.una == *fin);
-                let map = last.map(|fin| self.keys.data_fin_map(fin, self.negotiated.checksum));
+                let map = last.map(|fin| self.keys.data_fin_map(fin, &self.negotiated));
                 segment.options.set_dss(Some(Dss { data_ack, data_fin: map.is_some(), map }));
             }
             return;
         };
-        let map = self.keys.map(declared);
+        let map = self.keys.map(declared, self.negotiated.dss);
         let joined = self.subflows[slot].is_join();
-        let first_data = declared.data == 0 && !self.life.is_confirmed() && !joined && self.role == super::Role::Client;
+        let first_data = declared.data == 0 && !joined && self.may_repeat_keys();
         let subflow = &self.subflows[slot];
         let alive = subflow.liveness.repeated_syn || subflow.opened_at.is_some_and(|at| subflow.liveness.heard > at);
         let in_vain = alive && subflow.tx.recovery.consecutive_rtos() >= KEYS_IN_VAIN;
@@ -233,7 +232,15 @@ impl Connection {
             return;
         }
         let data_fin = declared.data_fin;
-        segment.options.set_dss(Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin }));
+        // One cut when the DSS was shorter has no room for more than its mapping.
+        let fits = segment.payload.len() <= self.subflows[slot].tx.mss as usize;
+        let data_ack = fits.then(|| self.data_ack(false));
+        segment.options.set_dss(Some(Dss { data_ack, map: Some(map), data_fin }));
+    }
+
+    /// True if the first data repeats the keys, unless they get through in vain.
+    pub(super) fn may_repeat_keys(&self) -> bool {
+        self.role == super::Role::Client && self.life.mode() != Mode::Plain && !self.life.is_confirmed()
     }
 
     /// Returns our MP_CAPABLE; with both keys if `keys`, otherwise with the key that a SYN/ACK carries.

@@ -11,7 +11,7 @@ use super::{Connection, Life};
 use crate::shared::Shared;
 use crate::subflow::{State, Subflow};
 use anabranch_units::{Instant, SubflowSeq};
-use anabranch_wire::{DataSeq, Dss, Flags, Map, Segment};
+use anabranch_wire::{Dss, Flags, Map, Segment};
 
 impl Connection {
     /// Takes in a segment that is what was expected. False if it is not, and then nothing has happened.
@@ -71,7 +71,9 @@ impl Connection {
         subflow.note_dss(now, ack);
         subflow.tx.take_window(segment.window, start, ack);
         self.take_data_ack(now, slot, segment, dss, shared);
-        self.negotiated.long_dsn |= matches!(map.dsn, DataSeq::Long(_));
+        if self.negotiated.dss.note_peer(map.dsn, self.receiver.next()) {
+            self.on_longer_dss();
+        }
 
         let payload = std::mem::take(&mut segment.payload);
         self.receiver.on_segment();

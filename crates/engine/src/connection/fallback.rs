@@ -103,7 +103,7 @@ impl Connection {
         self.paths.manager = PathManager::default();
         // Without DSS a segment holds more; once data flows the size stays, since the window counts in it.
         for subflow in self.subflows.iter_mut().filter(|subflow| subflow.state != State::Established) {
-            subflow.tx.mss = subflow.payload_room(true);
+            subflow.leave_room(0);
         }
         shared.fell_back(reason);
         if self.is_known() {

@@ -197,9 +197,10 @@ impl Connection {
 
     /// Takes over what the peer's SYN or SYN/ACK says about TCP.
     fn take_syn(&mut self, now: Instant, slot: Slot, syn: &Segment, shared: &mut Shared) {
+        let dss = self.dss_room();
         let (subflow, profile) = (&mut self.subflows[slot], &shared.config.profile);
         let mss = shared.mtus.mss(&subflow.flow, profile);
-        subflow.take_syn(now, syn, mss, profile, self.life.mode() == Mode::Plain);
+        subflow.take_syn(now, syn, mss, profile, dss);
     }
 
     /// The answer to our SYN.

@@ -6,6 +6,8 @@
 //! Copies outside are not reached: registers, the stack below functions that have returned, and packets with MP_CAPABLE
 //! or MP_FASTCLOSE, in which keys cross the network in the clear.
 
+use super::negotiated::Negotiated;
+use crate::dss_form::DssForm;
 use crate::mapping::{Mapping, Proof};
 use crate::originals::Declared;
 use anabranch_units::{Dsn, Key};
@@ -42,18 +44,18 @@ impl Keys {
     }
 
     /// A mapping as it goes onto the wire.
-    pub(super) fn map(&self, declared: &Declared) -> Map {
+    pub(super) fn map(&self, declared: &Declared, form: DssForm) -> Map {
         let Declared { start, data, length, checksum, data_fin } = *declared;
         let length = length + u16::from(data_fin);
-        Map { dsn: DataSeq::Long(self.dsn(data)), subflow_seq: start as u32, length, checksum }
+        Map { dsn: form.map(self.dsn(data), data), subflow_seq: start as u32, length, checksum }
     }
 
     /// The mapping of a DATA_FIN at offset `fin` that no data carries (RFC 8684 §3.3.3), with a checksum if those are
     /// in use.
-    pub(super) fn data_fin_map(&self, fin: u64, checksum: bool) -> Map {
+    pub(super) fn data_fin_map(&self, fin: u64, negotiated: &Negotiated) -> Map {
         let dsn = self.dsn(fin);
-        let checksum = checksum.then(|| dss_checksum(dsn, 0, 1, []));
-        Map { dsn: DataSeq::Long(dsn), subflow_seq: 0, length: 1, checksum }
+        let checksum = negotiated.checksum.then(|| dss_checksum(dsn, 0, 1, []));
+        Map { dsn: negotiated.dss.map(dsn, fin), subflow_seq: 0, length: 1, checksum }
     }
 
     /// Tells whether the bytes of a mapping of the peer are what its checksum says (RFC 8684 §3.3.1). The consequences

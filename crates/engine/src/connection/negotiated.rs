@@ -1,6 +1,7 @@
 //! Terms that the handshake of a connection settles.
 
 use crate::Config;
+use crate::dss_form::DssForm;
 
 /// Terms of a connection.
 #[derive(Debug)]
@@ -11,8 +12,8 @@ pub(super) struct Negotiated {
     pub(super) deny_join_to_initial: bool,
     /// Allows detours: both ends can restore the addresses of an ACK that took another subflow's path.
     pub(super) detours: bool,
-    /// The peer has sent a 64-bit DSN, so DATA_ACKs have 64 bits as well (RFC 8684 §3.3.2).
-    pub(super) long_dsn: bool,
+    /// Lengths of data sequence numbers.
+    pub(super) dss: DssForm,
 }
 
 impl Negotiated {
@@ -22,7 +23,7 @@ impl Negotiated {
             checksum: config.checksum,
             deny_join_to_initial: config.deny_join_to_initial,
             detours: false,
-            long_dsn: false,
+            dss: DssForm::new(config.profile.short_dss),
         }
     }
 }

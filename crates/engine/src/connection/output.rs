@@ -93,10 +93,10 @@ impl Waiting {
 
 impl Outgoing {
     /// The next segment of new data for a subflow, `skip` bytes into the unsent: offset and length, unless it is better
-    /// to wait.
-    fn next_segment(&self, skip: Bytes, tx: &Tx, nagle: bool) -> Result<(u64, u64), Attempt> {
+    /// to wait. The first of the stream leaves room for `keys` bytes.
+    fn next_segment(&self, skip: Bytes, tx: &Tx, keys: u32, nagle: bool) -> Result<(u64, u64), Attempt> {
         let (start, range_end) = self.unsent.nth(skip.get()).ok_or(Attempt::TooShort)?;
-        let mss = u64::from(tx.mss);
+        let mss = u64::from(if start == 0 { tx.mss.saturating_sub(keys).max(1) } else { tx.mss });
         let subflow_room = tx.window_left();
         let whole = mss.min(range_end - start);
         let admitted = whole.min(self.edge.saturating_sub(start));
@@ -358,8 +358,9 @@ impl Connection {
         nagle: bool,
         shared: &mut Shared,
     ) -> Attempt {
+        let keys = if self.may_repeat_keys() { self.negotiated.dss.keys_beyond() } else { 0 };
         let subflow = &mut self.subflows[slot];
-        let (start, length) = match self.sender.outgoing.next_segment(skip, &subflow.tx, nagle) {
+        let (start, length) = match self.sender.outgoing.next_segment(skip, &subflow.tx, keys, nagle) {
             Ok(segment) => segment,
             Err(obstacle) => return obstacle,
         };
@@ -494,7 +495,7 @@ mod tests {
     }
 
     fn next(out: &Outgoing, subflow: &Subflow, skip: u64) -> Result<(u64, u64), Attempt> {
-        out.next_segment(Bytes::new(skip), &subflow.tx, true)
+        out.next_segment(Bytes::new(skip), &subflow.tx, 0, true)
     }
 
     /// RFC 9293 §3.7.4: a part of a segment waits while something is under way, unless it is the end.
@@ -504,7 +505,7 @@ mod tests {
         assert_eq!(next(&out, &subflow, 0), Ok((0, 1000)));
         out.record(Instant::ZERO, (0, 1000), &subflow, false);
         assert_eq!(next(&out, &subflow, 0), Err(Attempt::TooShort));
-        assert_eq!(out.next_segment(Bytes::ZERO, &subflow.tx, false), Ok((1000, 500)));
+        assert_eq!(out.next_segment(Bytes::ZERO, &subflow.tx, 0, false), Ok((1000, 500)));
         out.close();
         assert_eq!(next(&out, &subflow, 0), Ok((1000, 500)));
         assert_eq!(next(&out, &subflow, 500), Err(Attempt::TooShort), "nothing is there");

@@ -6,7 +6,7 @@ use crate::FallbackReason;
 use crate::mapping::{Mapping, Proof};
 use crate::shared::Shared;
 use anabranch_units::{Instant, SubflowSeq};
-use anabranch_wire::{DataSeq, Dss, Map, ResetReason, Segment};
+use anabranch_wire::{Dss, Map, ResetReason, Segment};
 
 /// Place of a segment's bytes at the data level, as far as its own DSS tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +45,9 @@ impl Connection {
             self.bad_mapping(now, slot, ResetReason::MptcpError, shared);
             return None;
         }
-        self.negotiated.long_dsn |= matches!(map.dsn, DataSeq::Long(_));
+        if self.negotiated.dss.note_peer(map.dsn, self.receiver.next()) {
+            self.on_longer_dss();
+        }
         let Some(data) = self.keys.data_offset(map.dsn, self.receiver.next()) else {
             // Before the start of the stream: nothing of ours. An old duplicate cannot be, since there is no earlier
             // stream.

@@ -98,6 +98,11 @@ settings! {
         /// Max.Burst of RFC 9260 §6.1, for what is held up at the data level and then let go. Not for controls that
         /// have paces of their own.
         pub max_burst: Option<u32> = None,
+        /// DSS options have the lower 32 bits of data sequence numbers where they are enough. False, under anabranch true.
+        #[setting("short-dss", Flag)]
+        /// RFC 8684 §3.3.1: in the first 2 GiB of a stream, and acknowledgments where the peer does so too. A full
+        /// segment holds 8 bytes more.
+        pub short_dss: bool = false,
         /// Growth of a receive buffer that tunes itself: proportional, under linux-4.1 and linux-3.14 stepwise.
         #[setting("receive-tuning", Choice(RECEIVE_TUNING))]
         pub receive_tuning: ReceiveTuning = ReceiveTuning::Proportional,
@@ -268,6 +273,7 @@ impl Profile {
             congestion: "cubic-sbd",
             hystart: Some(HyStart::PlusPlus),
             max_burst: Some(16),
+            short_dss: true,
             reinjection: "insured",
             first_path: "raced",
             ..Profile::tcp()

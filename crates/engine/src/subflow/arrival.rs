@@ -47,7 +47,7 @@ impl Subflow {
             rx.ts_recent = timestamps.value;
             rx.ts_recent_at = now;
             rx.arrival_rate.arrived(now, timestamps.value, segment.payload.len() as u64);
-            if autotuned && segment.payload.len() >= tx.mss as usize {
+            if autotuned && segment.payload.len() >= tx.least_full() as usize {
                 rx.on_echo(tx.timestamp(now), timestamps.echo);
             }
         }
@@ -88,7 +88,7 @@ impl Subflow {
         ack.last_data = Some(now);
         // Two full segments; ours are full as the peer's, whose options are alike. Receive offload hands us many as
         // one.
-        let (length, mss) = (end - start, u64::from(tx.mss));
+        let (length, mss) = (end - start, u64::from(tx.least_full()));
         ack.segments += if length < 2 * mss { 1 } else { (length / mss) as u32 };
         let in_order = start <= rx.rcv_nxt && end > rx.rcv_nxt && rx.ofo.is_empty();
         match profile.delayed_ack {

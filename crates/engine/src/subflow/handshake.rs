@@ -27,9 +27,9 @@ impl Subflow {
         segment
     }
 
-    /// Takes over what the peer's SYN or SYN/ACK says about TCP; `mss` is the largest of our own, and `plain` whether
-    /// segments go without DSS.
-    pub(crate) fn take_syn(&mut self, now: Instant, syn: &Segment, mss: u16, profile: &Profile, plain: bool) {
+    /// Takes over what the peer's SYN or SYN/ACK says about TCP; `mss` is the largest of our own, and `dss` the bytes
+    /// that a DSS takes.
+    pub(crate) fn take_syn(&mut self, now: Instant, syn: &Segment, mss: u16, profile: &Profile, dss: u32) {
         let options = syn.options.handshake();
         self.rx.irs = syn.seq;
         self.rx.rcv_nxt = 1;
@@ -37,7 +37,7 @@ impl Subflow {
         let timestamps = syn.options.timestamps().is_some();
         self.negotiated(profile, now, options.sack_permitted, timestamps, options.window_scale);
         self.tx.mss_option = mss.min(options.mss.unwrap_or_else(|| default_mss(&self.flow)));
-        self.tx.mss = self.payload_room(plain);
+        self.leave_room(dss);
         self.tx.snd_wnd = syn.window;
         self.tx.snd_edge = 1 + u64::from(syn.window);
     }

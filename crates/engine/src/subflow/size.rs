@@ -1,14 +1,13 @@
 //! Sizes of the segments of a subflow: payload, and the options beside it.
 
 use super::{Subflow, Tx};
+use crate::dss_form::LONGEST_DSS;
 use crate::path_mtu::segment_in;
 use crate::recovery::Sent;
 use anabranch_wire::{Flags, Segment, sack_room};
 
 /// Timestamps with padding (RFC 7323 §3.2 and appendix A).
 const TIMESTAMPS: u32 = 12;
-/// A DSS with an 8-byte DATA_ACK and a mapping with an 8-byte DSN, padded.
-const DSS_WITH_MAP: u32 = 28;
 /// The SACK option without blocks, padded, and each block (RFC 2018 §3).
 const SACK_HEAD: u64 = 4;
 const SACK_BLOCK: u64 = 8;
@@ -16,12 +15,17 @@ const SACK_BLOCK: u64 = 8;
 const SMALLEST_MSS: u32 = 8;
 
 impl Subflow {
-    /// Payload that fits a full segment beside the options that each carries: a DSS as well, unless the subflow is
-    /// plain TCP.
-    pub(crate) fn payload_room(&self, plain: bool) -> u32 {
+    /// Payload that fits a full segment beside the options that each carries, of which the DSS takes `dss` bytes.
+    pub(crate) fn payload_room(&self, dss: u32) -> u32 {
         let timestamps = if self.timestamps { TIMESTAMPS } else { 0 };
-        let dss = if plain { 0 } else { DSS_WITH_MAP };
         self.full_segment().saturating_sub(timestamps + dss).max(SMALLEST_MSS)
+    }
+
+    /// Full segments hold what is left beside a DSS of `dss` bytes, none in plain TCP; returns how much.
+    pub(crate) fn leave_room(&mut self, dss: u32) -> u32 {
+        self.tx.mss = self.payload_room(dss);
+        self.tx.spared = if dss > 0 { LONGEST_DSS - dss } else { 0 };
+        self.tx.mss
     }
 
     /// Payload and options of a full segment.
@@ -56,6 +60,11 @@ impl Subflow {
 }
 
 impl Tx {
+    /// Payload of a full segment beside the longest DSS: a full one of the peer has as much at least.
+    pub(crate) fn least_full(&self) -> u32 {
+        self.mss.saturating_sub(self.spared).max(SMALLEST_MSS)
+    }
+
     /// `sent` in parts that fit.
     pub(crate) fn parts(&self, sent: &Sent) -> impl Iterator<Item = Sent> + use<> {
         let (sent, mss) = (*sent, self.mss.max(1));

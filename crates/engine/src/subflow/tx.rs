@@ -35,6 +35,8 @@ pub(crate) struct Tx {
     pub(crate) asked_small: Option<Instant>,
     /// Payload of a full segment with the options of the steady state.
     pub(crate) mss: u32,
+    /// Bytes by which the DSS of a full segment is shorter than the longest.
+    pub(crate) spared: u32,
     /// Right edge of the peer's subflow-level window, as an offset. Follows the latest segment (RFC 9293 §3.10.7.4),
     /// also back.
     pub(crate) snd_edge: u64,
@@ -87,6 +89,7 @@ impl Tx {
             path_mtu: None,
             asked_small: None,
             mss: u32::from(mss_option),
+            spared: 0,
             snd_edge: 0,
             snd_wl1: 0,
             snd_wl2: 0,
