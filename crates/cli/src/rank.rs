@@ -8,10 +8,14 @@ use anabranch_lab::format::{ADVERSARY, LEADERBOARD};
 use anabranch_lab::{VERSION, version_with_build};
 use anabranch_policy::Catalogue;
 use anabranch_recording::Drives;
-use anabranch_report::Sheet;
 use anabranch_report::html::{Page, page};
+use anabranch_report::{LISTED, Sheet};
 use anabranch_scenario::{ScenarioError, split_policies};
-use anabranch_study::rank::{Condition, FROZEN, FROZEN_DRIVES, Find, Hunt, Leaderboard, League, RankError, WINDOW};
+use anabranch_study::rank::{
+    Condition, FROZEN, FROZEN_DRIVES, Field, Find, Hunt, Leaderboard, League, RankError, Standing, TCP, WINDOW,
+};
+use anabranch_study::sweep::Baselines;
+use anabranch_why::{Alternatives, Inquiry, Others};
 use clap::Args as ClapArgs;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -201,12 +205,17 @@ fn write(conditions: &[Condition], directory: &Path) -> Result<(), Failure> {
 }
 
 fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
+    if args.schedulers().iter().any(|name| name == TCP) {
+        let help = "plain TCP on each path runs anyway; `rank --against NAME --schedulers tcp` searches for conditions \
+                    in which a scheduler loses to it";
+        return Err(Failure::Refused(miette::miette!(help = help, "--schedulers tcp: plain TCP is no scheduler")));
+    }
     let (seed, count, repeat) = args.size();
     let league = League::new(
         catalogue,
         conditions(args)?,
         &args.schedulers(),
-        true,
+        Baselines::All,
         (1, repeat),
         &args.overrides.sets_of_several("rank")?,
     )?
@@ -233,7 +242,11 @@ fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
         output::write(path, &sheet.parquet().map_err(|error| Failure::writing("Parquet", error))?)?;
     }
     // Without conditions there is nothing to say; clap asks for one at least.
-    let Some(board) = Leaderboard::of(&league, &fields) else { return Ok(()) };
+    let Some(mut board) = Leaderboard::of(&league, &fields) else { return Ok(()) };
+    let listed = |it: &&mut Standing| args.worst.as_ref().is_none_or(|name| it.scheduler.name == *name);
+    if let Some(standing) = board.standings.iter_mut().find(listed) {
+        explain(catalogue, &league, &fields, standing, jobs)?;
+    }
     if let Some(path) = &args.results.report {
         let title = format!("Conditions 0 to {} of seed {seed}", count - 1);
         let made = Page::of_leaderboard(&board, &title, &version_with_build(), &output::command_line());
@@ -249,6 +262,32 @@ fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
         count - 1
     );
     output::print(&anabranch_report::leaderboard(&board, &made, args.worst.as_deref(), output::width()))
+}
+
+/// Says of the conditions that are listed as slower than plain TCP where the time of the first seed goes.
+fn explain(
+    catalogue: &Arc<Catalogue>,
+    league: &League,
+    fields: &[Field],
+    standing: &mut Standing,
+    jobs: usize,
+) -> Result<(), Failure> {
+    let bar = output::progress_of(standing.slower.len().min(LISTED), "causes");
+    for it in standing.slower.iter_mut().take(LISTED) {
+        let Some(field) = fields.iter().find(|field| field.condition.name() == it.condition) else { continue };
+        let scenario = field.condition.scenario(catalogue, league.sets())?.with_scheduler(&standing.scheduler.name)?;
+        let load = |more: &[String]| {
+            let sets: Vec<String> = scenario.origin.sets.iter().chain(more).cloned().collect();
+            field.condition.scenario(catalogue, &sets)
+        };
+        let alternatives = Alternatives::of(&scenario, catalogue, &Others::default(), &load);
+        let seed = field.trials.seeds.first().copied().unwrap_or(1);
+        let answer = Inquiry::brief(&scenario, alternatives, seed).run(jobs, &load, &|_, _| {})?;
+        it.cause = Some(answer.sentence);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(())
 }
 
 /// A leaderboard with what its conditions are drawn from.

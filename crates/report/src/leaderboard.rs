@@ -5,10 +5,12 @@ use crate::policies::candidates;
 use crate::table::{Align, Table};
 use crate::wrap::wrap;
 use anabranch_lab::pairwise::Ratio;
-use anabranch_study::rank::{Leaderboard, Split, Standing, Worst};
+use anabranch_study::rank::{Leaderboard, Slower, Split, Standing, Worst};
 
 /// Number of splits shown on the terminal; a page has all.
 const SPLITS: usize = 4;
+/// Number of conditions listed in which a scheduler is slower than plain TCP; JSON has all.
+pub const LISTED: usize = 10;
 
 /// The tables and how to read them, in lines of at most `width` characters. `made` says which conditions they are,
 /// `worst` of which scheduler the worst conditions are listed; of the first unless given.
@@ -26,6 +28,12 @@ pub fn leaderboard(board: &Leaderboard, made: &str, worst: Option<&str>, width: 
         text += &format!("\nThe worst conditions of {}\n\n", standing.scheduler.name);
         for it in &standing.worst {
             text += &worst_in_words(it, width);
+        }
+        if !standing.slower.is_empty() {
+            text += &format!("\n{}\n\n", slower_title(board, standing));
+        }
+        for it in standing.slower.iter().take(LISTED) {
+            text += &slower_in_words(it, width);
         }
     }
     let schedulers: Vec<_> = board.standings.iter().map(|it| it.scheduler.clone()).collect();
@@ -49,11 +57,28 @@ pub(crate) fn size(board: &Leaderboard) -> String {
 }
 
 fn worst_in_words(it: &Worst, width: usize) -> String {
-    let mut text = format!("  {} times {}: {}\n", ratio(it.ratio), it.best, it.condition);
-    for line in wrap(&it.about, width.saturating_sub(6)) {
-        text += &format!("      {line}\n");
-    }
-    text + &format!("      {}\n", it.command)
+    format!("  {} times {}: {}\n", ratio(it.ratio), it.best, it.condition)
+        + &indented(&it.about, width)
+        + &format!("      {}\n", it.command)
+}
+
+/// Title of the list of conditions in which a scheduler is slower than plain TCP.
+pub(crate) fn slower_title(board: &Leaderboard, standing: &Standing) -> String {
+    let (name, count, of) = (&standing.scheduler.name, standing.slower.len(), board.conditions);
+    let shown = if count > LISTED { format!("; the {LISTED} slowest") } else { String::new() };
+    format!("Where {name} is slower than plain TCP on the best single path: {count} of {of}{shown}")
+}
+
+fn slower_in_words(it: &Slower, width: usize) -> String {
+    let cause = it.cause.as_ref().map(|cause| indented(cause, width)).unwrap_or_default();
+    format!("  {} times plain TCP on {}: {}\n", ratio(it.ratio), it.path, it.condition)
+        + &indented(&it.about, width)
+        + &cause
+        + &format!("      {}\n", it.command)
+}
+
+fn indented(text: &str, width: usize) -> String {
+    wrap(text, width.saturating_sub(6)).iter().map(|line| format!("      {line}\n")).collect()
 }
 
 /// A ranking against the best of all others: the columns that each has, and `further` ones behind them.
@@ -67,7 +92,8 @@ pub(crate) fn against_best(named: &str, further: &[&str]) -> Table {
 pub(crate) fn ranking(board: &Leaderboard) -> Table {
     let families = [("drives", board.drives), ("recorded", board.recorded)];
     let families = families.into_iter().filter(|(_, count)| *count > 0).map(|(name, _)| name);
-    let further: Vec<&str> = ["TCP most", "repeated", "twice", "unfinished"].into_iter().chain(families).collect();
+    let further: Vec<&str> =
+        ["TCP most", "backups", "regret", "repeated", "twice", "unfinished"].into_iter().chain(families).collect();
     let mut table = against_best("scheduler", &further);
     for it in &board.standings {
         let star = if it.to_first.is_some_and(|tested| tested.is_significant()) { " *" } else { "" };
@@ -84,6 +110,8 @@ pub(crate) fn ranking(board: &Leaderboard) -> Table {
             it.to_single.map(|it| ratio(it.mean)).unwrap_or_default(),
             it.slower_than_single.map(|it| percent(it.share)).unwrap_or_default(),
             it.most_to_single.map(ratio).unwrap_or_default(),
+            it.to_backups.map(|it| ratio(it.mean.mean)).unwrap_or_default(),
+            it.to_backups.map(|it| percent(it.slower.share)).unwrap_or_default(),
             percent(it.repeated),
             percent(it.duplicates),
             if it.unfinished > 0 { it.unfinished.to_string() } else { String::new() },
@@ -106,7 +134,9 @@ pub(crate) fn notes(board: &Leaderboard) -> Vec<String> {
     let mut notes = vec![format!(
         "To best: time over that of the best of all other schedulers, geometric mean over conditions{interval}; ≤2 %: \
          share of conditions in which it is at most 2 % slower than that. To TCP: the same to plain TCP on the best \
-         single path; slower: share of conditions in which it is more than 5 % slower. Repeated: bytes sent again on \
+         single path; slower: share of conditions in which it is more than 5 % slower. Backups: the same to the best \
+         path with all others as its backups; regret: share of conditions in which it is more than 3 % slower. \
+         Repeated: bytes sent again on \
          another subflow, twice: bytes that arrived more than once, of those sent. A run that does not finish counts \
          until it is stopped."
     )];

@@ -45,7 +45,7 @@ pub use comparison::comparison;
 pub use field::{field, field_document};
 pub use headline::{Headline, PaperHead, paper_heads};
 pub use inspection::inspection;
-pub use leaderboard::leaderboard;
+pub use leaderboard::{LISTED, leaderboard};
 pub use number::{bytes, percent};
 pub use pairwise::pairwise;
 pub use recording::{Recorded, Recordings, Window, recordings};

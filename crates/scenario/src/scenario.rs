@@ -369,6 +369,21 @@ impl Scenario {
         scenario
     }
 
+    /// Returns a baseline: the scenario over the path of that index, with all others as its backups.
+    pub fn with_backups(&self, path: usize) -> Scenario {
+        let mut scenario = self.clone();
+        scenario.spec = self.spec.with_backups(path);
+        let sets = &mut scenario.origin.sets;
+        sets.push(format!("run.primary=\"{}\"", self.spec.network.paths[path].name));
+        sets.push("client.first-path=\"as-listed\"".to_owned());
+        for (before, after) in self.spec.network.paths.iter().zip(&scenario.spec.network.paths) {
+            if before.backup != after.backup {
+                sets.push(format!("path.{}.backup={}", after.name, after.backup));
+            }
+        }
+        scenario
+    }
+
     /// Returns the scenario with another scheduler: `ecf`, `ecf:beta=0.5`. A bare name keeps the parameters that the
     /// scenario gives to a scheduler of that name.
     pub fn with_scheduler(&self, name: &str) -> Result<Scenario, ScenarioError> {

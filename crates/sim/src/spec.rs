@@ -377,6 +377,18 @@ impl Spec {
         spec.server.config.multipath = false;
         spec
     }
+
+    /// The same run over one path, with all others as its backups: the baseline of using several at once.
+    pub fn with_backups(&self, path: usize) -> Self {
+        let mut spec = self.clone();
+        spec.network.primary = path;
+        for (other, it) in spec.network.paths.iter_mut().enumerate() {
+            it.backup = other != path;
+        }
+        // That of Linux takes the path that is listed first.
+        spec.client.config.policies.first_path = Policies::of(&Profile::linux()).first_path;
+        spec
+    }
 }
 
 impl HostSpec {

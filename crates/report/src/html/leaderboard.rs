@@ -2,7 +2,7 @@
 
 use super::run::{axis, figure, names, series};
 use super::{Grid, Page, Section};
-use crate::leaderboard::{leader, notes, parts, ranking, ratio, size};
+use crate::leaderboard::{LISTED, leader, notes, parts, ranking, ratio, size, slower_title};
 use crate::table::{Align, Table};
 use anabranch_study::figure::{Axis, Figure, Mark, Point, Scale};
 use anabranch_study::rank::{Leaderboard, Standing};
@@ -17,6 +17,8 @@ impl Page {
             tables.push(Grid::of(parts(board, split), format!("To the best of all others, by {}", split.by)));
         }
         tables.extend(board.standings.iter().map(worst));
+        let losing = board.standings.iter().filter(|it| it.slower.iter().any(|one| one.cause.is_some()));
+        tables.extend(losing.map(|it| slower(board, it)));
         let section = Section {
             name: "leaderboard".to_owned(),
             title: title.to_owned(),
@@ -86,4 +88,22 @@ fn worst(standing: &Standing) -> Grid {
         table.row([ratio(it.ratio), it.best.clone(), condition, about, it.command.clone()]);
     }
     Grid::of(table, format!("The worst conditions of {}", standing.scheduler.name))
+}
+
+fn slower(board: &Leaderboard, standing: &Standing) -> Grid {
+    let columns = ["times TCP", "on", "condition", "it", "why", "command"];
+    let align = |n: usize| if n == 0 { Align::Right } else { Align::Left };
+    let mut table = Table::new(columns.into_iter().enumerate().map(|(n, name)| (name, align(n))));
+    for it in standing.slower.iter().take(LISTED) {
+        let cause = it.cause.clone().unwrap_or_default();
+        table.row([
+            ratio(it.ratio),
+            it.path.clone(),
+            it.condition.clone(),
+            it.about.clone(),
+            cause,
+            it.command.clone(),
+        ]);
+    }
+    Grid::of(table, slower_title(board, standing))
 }

@@ -8,6 +8,7 @@ use anabranch_scenario::{Origin, Scenario};
 use anabranch_study::figure::{Axis, Figure, Mark, Point, Scale, Series, SeriesOrigin};
 use anabranch_study::rank::{Condition, Leaderboard, League};
 use anabranch_study::study::{Assumption, Judged, Search, StudyResult, SystemInfo, Tried, Verdict};
+use anabranch_study::sweep::Baselines;
 use anabranch_why::{Alternatives, CaptureInquiry, Inquiry, Others};
 use std::path::Path;
 use std::sync::Arc;
@@ -371,7 +372,7 @@ pub fn leaderboard() -> String {
     let schedulers: Vec<String> = ["min-rtt", "late", "round-robin"].map(str::to_owned).into();
     let sets = ["workload=[{kind=\"files\",size=\"60kB\"}]".to_owned()];
     let conditions = (0..6).map(|number| Condition::drawn(1, number)).collect();
-    let league = League::new(&catalogue, conditions, &schedulers, true, (1, 2), &sets).unwrap();
+    let league = League::new(&catalogue, conditions, &schedulers, Baselines::All, (1, 2), &sets).unwrap();
     let board = Leaderboard::of(&league, &league.run(None, 1, &|| ()).unwrap()).unwrap();
     page(&Page::of_leaderboard(&board, "Conditions 0 to 5 of seed 1", "0.0.0", "anabranch rank --report rank.html"))
 }

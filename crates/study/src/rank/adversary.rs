@@ -9,7 +9,7 @@
 use super::condition::Condition;
 use super::league::{Field, League, RankError};
 use super::point::Point;
-use crate::sweep::{Manifest, Store, SystemInfo, scores};
+use crate::sweep::{Baselines, Manifest, Store, SystemInfo, scores};
 use anabranch_lab::format::CAMPAIGN;
 use anabranch_lab::{VERSION, build};
 use anabranch_policy::Catalogue;
@@ -194,8 +194,8 @@ impl Ground<'_> {
     fn league(&self, points: &[Point], seeds: (u64, usize)) -> Result<Vec<Field>, RankError> {
         // All have one stem: the name of a condition does not affect its digest.
         let conditions = points.iter().map(|point| Condition::at("tried".to_owned(), point)).collect();
-        let tcp = self.hunt.is_against_tcp();
-        let league = League::new(self.catalogue, conditions, &self.schedulers, tcp, seeds, &self.hunt.sets)?;
+        let baselines = if self.hunt.is_against_tcp() { Baselines::Tcp } else { Baselines::None };
+        let league = League::new(self.catalogue, conditions, &self.schedulers, baselines, seeds, &self.hunt.sets)?;
         league.run(self.store, self.jobs, &|| {})
     }
 

@@ -3,7 +3,7 @@
 use super::condition::{Condition, Family};
 use super::league::{Field, League};
 use super::{is_oracle, league};
-use crate::sweep::{SLOWER, Score, Share, geometric_mean, quantile, scores, slices, versus};
+use crate::sweep::{REGRETTED, SLOWER, Score, Share, geometric_mean, quantile, scores, slices, versus};
 use anabranch_lab::pairwise::Ratio;
 use anabranch_lab::stats::{Estimate, Tested};
 use anabranch_scenario::Variant;
@@ -72,6 +72,8 @@ pub struct Standing {
     pub slower_than_single: Option<Share>,
     /// Largest ratio to plain TCP on the best single path.
     pub most_to_single: Option<f64>,
+    /// Time over that of the best path with all others as its backups.
+    pub to_backups: Option<ToBackups>,
     /// Bytes sent again on another subflow over bytes sent: mean over conditions.
     pub repeated: f64,
     /// Bytes that arrived more than once over bytes sent: mean over conditions.
@@ -82,6 +84,36 @@ pub struct Standing {
     pub to_first: Option<Tested>,
     /// Conditions with the largest ratios to the best of all others, the largest first.
     pub worst: Vec<Worst>,
+    /// Conditions in which it is more than 5 % slower than plain TCP on the best single path, the slowest first.
+    pub slower: Vec<Slower>,
+}
+
+/// Regret of using several paths.
+#[derive(Clone, Copy, Debug, Serialize, schemars::JsonSchema)]
+pub struct ToBackups {
+    /// Time over that of the best path with the others as backups: geometric mean over conditions.
+    pub mean: Ratio,
+    /// Share of conditions in which it is more than 3 % slower than that.
+    pub slower: Share,
+    /// Largest ratio.
+    pub most: f64,
+}
+
+/// Condition in which a scheduler is slower than plain TCP.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct Slower {
+    /// Name of the condition.
+    pub condition: String,
+    /// Description in a few words.
+    pub about: String,
+    /// Time over that of plain TCP on the best single path.
+    pub ratio: f64,
+    /// Name of that path.
+    pub path: String,
+    /// Command that repeats both.
+    pub command: String,
+    /// Where its time goes with the first seed, in the words of `anabranch why`; absent where it was not asked.
+    pub cause: Option<String>,
 }
 
 /// Condition in which a scheduler is far behind.
@@ -198,11 +230,13 @@ impl Leaderboard {
                 to_single: singles.as_ref().and_then(|all| geometric_mean(all.iter().copied())),
                 slower_than_single: singles.as_ref().and_then(|all| Share::of(all.iter().map(|it| *it > SLOWER))),
                 most_to_single: singles.as_ref().and_then(|all| all.iter().copied().reduce(f64::max)),
+                to_backups: ToBackups::of(of(*n).map(|score| score.to_backups)),
                 repeated: mean(|score| score.repeated),
                 duplicates: mean(|score| score.duplicates),
                 unfinished: of(*n).map(|score| score.unfinished).sum(),
                 to_first: to_first[rank],
                 worst: worst(league, fields, *n, &of(*n).collect::<Vec<_>>()),
+                slower: slower(league, fields, *n, &of(*n).collect::<Vec<_>>()),
             })
         };
         let standings: Vec<Standing> = order.iter().enumerate().map(standing).collect::<Option<_>>()?;
@@ -228,21 +262,55 @@ fn against_best(score: &Score) -> f64 {
     score.to_best.expect("a league has two schedulers or more")
 }
 
+impl ToBackups {
+    fn of(ratios: impl Iterator<Item = Option<f64>>) -> Option<ToBackups> {
+        let ratios: Vec<f64> = ratios.collect::<Option<_>>()?;
+        Some(ToBackups {
+            mean: geometric_mean(ratios.iter().copied())?,
+            slower: Share::of(ratios.iter().map(|ratio| *ratio > REGRETTED))?,
+            most: ratios.iter().copied().reduce(f64::max)?,
+        })
+    }
+}
+
+/// Returns the command that compares these schedulers, and plain TCP on each path, in a condition.
+fn compare(league: &League, field: &Field, schedulers: &str) -> String {
+    let mut command = format!(
+        "anabranch compare {} --schedulers {} --repeat {}",
+        in_shell(&field.condition.name()),
+        in_shell(schedulers),
+        field.trials.seeds.len()
+    );
+    for set in league.sets() {
+        command += &format!(" --set {}", in_shell(set));
+    }
+    command
+}
+
+fn slower(league: &League, fields: &[Field], scheduler: usize, scores: &[&Score]) -> Vec<Slower> {
+    let one = |(field, score): (&Field, &&Score)| {
+        let ratio = score.to_single.filter(|ratio| *ratio > SLOWER)?;
+        Some(Slower {
+            condition: field.condition.name(),
+            about: field.condition.about(),
+            ratio,
+            path: score.single.map(|path| field.trials.singles[path].0.clone()).unwrap_or_default(),
+            command: compare(league, field, &league.schedulers()[scheduler].name),
+            cause: None,
+        })
+    };
+    let mut all: Vec<Slower> = fields.iter().zip(scores).filter_map(one).collect();
+    all.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
+    all
+}
+
 fn worst(league: &League, fields: &[Field], scheduler: usize, scores: &[&Score]) -> Vec<Worst> {
     let mut order: Vec<usize> = (0..fields.len()).collect();
     order.sort_by(|a, b| against_best(scores[*b]).total_cmp(&against_best(scores[*a])));
     let name = |n: usize| league.schedulers()[n].name.clone();
     let one = |n: usize| {
         let (condition, best) = (&fields[n].condition, scores[n].best.map(name).unwrap_or_default());
-        let mut command = format!(
-            "anabranch compare {} --schedulers {} --repeat {}",
-            in_shell(&condition.name()),
-            in_shell(&format!("{},{best}", name(scheduler))),
-            fields[n].trials.seeds.len()
-        );
-        for set in league.sets() {
-            command += &format!(" --set {}", in_shell(set));
-        }
+        let command = compare(league, &fields[n], &format!("{},{best}", name(scheduler)));
         Worst { condition: condition.name(), about: condition.about(), ratio: against_best(scores[n]), best, command }
     };
     order.into_iter().take(WORST).map(one).collect()

@@ -2,7 +2,7 @@
 
 use super::condition::Condition;
 use super::is_oracle;
-use crate::sweep::{Campaign, Manifest, Row, Store, StoreError, Trials, Work};
+use crate::sweep::{Baselines, Campaign, Manifest, Row, Store, StoreError, Trials, Work};
 use anabranch_lab::RunError;
 use anabranch_lab::compare::Plan;
 use anabranch_policy::Catalogue;
@@ -56,7 +56,7 @@ impl League {
         catalogue: &Arc<Catalogue>,
         conditions: Vec<Condition>,
         schedulers: &[String],
-        baselines: bool,
+        baselines: Baselines,
         seeds: (u64, usize),
         sets: &[String],
     ) -> Result<League, ScenarioError> {

@@ -26,7 +26,7 @@ mod written;
 pub use adversary::{Find, Hunt, TCP, Verified};
 pub use condition::{BULK_SECONDS, Class, Condition, DrawnPath, Dynamics, Family, LossKind, PageKind, Work};
 pub use drive::Network;
-pub use leaderboard::{Cell, Leaderboard, Reference, Split, Standing, Worst};
+pub use leaderboard::{Cell, Leaderboard, Reference, Slower, Split, Standing, ToBackups, Worst};
 pub use league::{Field, League, RankError};
 pub use point::Point;
 #[cfg(not(target_arch = "wasm32"))]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::sweep::Baselines;
 use anabranch_policy::Catalogue;
 use anabranch_units::hex;
 use sha2::{Digest, Sha256};
@@ -194,7 +195,7 @@ fn drives_count_in_their_own_column_alone() {
     let schedulers = ["min-rtt", "round-robin"].map(str::to_owned);
     let sets = [r#"workload=[{kind="files",size="50kB"}]"#.to_owned()];
     let board = |conditions: Vec<Condition>| {
-        let league = League::new(&catalogue, conditions, &schedulers, true, (1, 2), &sets).unwrap();
+        let league = League::new(&catalogue, conditions, &schedulers, Baselines::All, (1, 2), &sets).unwrap();
         Leaderboard::of(&league, &league.run(None, 1, &|| {}).unwrap()).unwrap()
     };
     let (alone, both) =
@@ -248,7 +249,7 @@ fn recorded_drives_follow_windows_of_recordings() {
     let schedulers = ["min-rtt", "round-robin"].map(str::to_owned);
     let sets = [r#"workload=[{kind="files",size="50kB"}]"#.to_owned()];
     let conditions = [vec![Condition::drawn(1, 0), Condition::drive(1, 0)], all[..2].to_vec()].concat();
-    let league = League::new(&catalogue, conditions, &schedulers, true, (1, 2), &sets).unwrap();
+    let league = League::new(&catalogue, conditions, &schedulers, Baselines::All, (1, 2), &sets).unwrap();
     let board = Leaderboard::of(&league, &league.run(None, 1, &|| {}).unwrap()).unwrap();
     assert_eq!((board.conditions, board.drives, board.recorded), (1, 1, 2));
     assert!(board.standings.iter().all(|it| it.drives.is_some() && it.recorded.is_some()));

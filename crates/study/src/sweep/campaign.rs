@@ -5,7 +5,7 @@
 
 use super::axis::{Axis, AxisInfo, Value};
 use super::draw::Draws;
-use super::row::{Layout, Numbers, Row, RowDigest, Trial};
+use super::row::{Layout, Numbers, Role, Row, RowDigest, Trial};
 use super::store::{Manifest, SystemInfo};
 use super::work::Work;
 use crate::rank::Condition;
@@ -38,8 +38,7 @@ pub struct Campaign {
     /// Drawn points of the axes, and their number.
     pub(super) draws: Option<(Draws, u64)>,
     pub(super) systems: Vec<System>,
-    /// True to run plain TCP on each path as well.
-    pub(super) baselines: bool,
+    pub(super) baselines: Baselines,
     /// Metrics with their names.
     pub(super) metrics: Vec<(String, Metric)>,
     pub(super) repeat: Repeat,
@@ -51,6 +50,22 @@ pub struct Campaign {
     /// Digest of all that affects its rows.
     pub(super) digest: String,
 }
+
+/// Runs on each path beside those of the systems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Baselines {
+    /// None.
+    None,
+    /// Plain TCP.
+    Tcp,
+    /// Plain TCP, and the path with all others as its backups.
+    All,
+}
+
+/// A baseline on the path of an index.
+type Baseline = (Role, fn(&Scenario, usize) -> Scenario);
+
+const BASELINES: [Baseline; 2] = [(Role::SinglePath, Scenario::single_path), (Role::Backups, Scenario::with_backups)];
 
 /// Scenarios below the conditions.
 pub(super) enum Source {
@@ -89,7 +104,7 @@ pub(super) struct Repeat {
 
 /// System or baseline that runs in a condition.
 struct Entrant {
-    single: bool,
+    role: Role,
     name: String,
     origin: Origin,
     /// Scenario, or the error that prevents it.
@@ -161,7 +176,7 @@ impl Campaign {
             conditions: self.conditions(),
             axes: self.axes.iter().map(Axis::info).collect(),
             systems: self.systems.iter().map(System::info).collect(),
-            baselines: self.baselines,
+            baselines: self.baselines != Baselines::None,
             metrics: self.metrics.iter().map(|(name, _)| name.clone()).collect(),
             text: text.to_owned(),
         }
@@ -294,7 +309,7 @@ impl Campaign {
             scenario: origin.scenario.clone(),
             digest: digest.clone(),
             axes: cells.clone(),
-            single: entrant.single,
+            role: entrant.role,
             name: entrant.name.clone(),
             seed: self.seed(n),
             result,
@@ -310,7 +325,7 @@ impl Campaign {
         self.repeat.seed.wrapping_add(n as u64)
     }
 
-    /// Returns the systems in the order of the campaign, then plain TCP on each path.
+    /// Returns the systems in the order of the campaign, then each baseline on each path.
     fn entrants(&self, number: u64, origin: &Origin, base: Result<&Scenario, String>) -> Vec<Entrant> {
         let system = |system: &System| {
             let sets = [origin.sets.clone(), system.sets.clone()].concat();
@@ -323,13 +338,19 @@ impl Campaign {
                 Ok(scenario) => scenario.origin.clone(),
                 Err(_) => Origin { scenario: origin.scenario.clone(), sets },
             };
-            Entrant { single: false, name: system.name.clone(), origin: own, scenario }
+            Entrant { role: Role::System, name: system.name.clone(), origin: own, scenario }
         };
         let mut all: Vec<Entrant> = self.systems.iter().map(system).collect();
-        if let (true, Ok(base)) = (self.baselines, &base) {
+        let baselines: &[Baseline] = match self.baselines {
+            Baselines::None => &[],
+            Baselines::Tcp => &BASELINES[..1],
+            Baselines::All => &BASELINES,
+        };
+        for (role, baseline) in baselines {
+            let Ok(base) = &base else { break };
             for (n, name) in base.paths().into_iter().enumerate() {
-                let scenario = base.single_path(n);
-                all.push(Entrant { single: true, name, origin: scenario.origin.clone(), scenario: Ok(scenario) });
+                let scenario = baseline(base, n);
+                all.push(Entrant { role: *role, name, origin: scenario.origin.clone(), scenario: Ok(scenario) });
             }
         }
         all
@@ -374,7 +395,11 @@ impl Campaign {
             "axes": self.axes.iter().map(Axis::info).collect::<Vec<AxisInfo>>(),
             "draws": [method, json!(count)],
             "systems": self.systems.iter().map(System::identity).collect::<Vec<_>>(),
-            "baselines": self.baselines,
+            "baselines": match self.baselines {
+                Baselines::None => json!(false),
+                Baselines::Tcp => json!(true),
+                Baselines::All => json!("all"),
+            },
             "metrics": self.metrics.iter().map(|(name, _)| name).collect::<Vec<_>>(),
             "repeat": json!([seed, seeds, until, most]),
             "most-events": self.most_events,
@@ -397,7 +422,7 @@ fn is_narrow(entrants: &[Entrant], results: &[Vec<Result<Numbers, String>>], unt
     let logarithms = |results: &Vec<Result<Numbers, String>>| -> Option<Vec<f64>> {
         results.iter().map(|result| Some(libm::log(result.as_ref().ok()?.trial.time_s))).collect()
     };
-    let systems = entrants.iter().zip(results).filter(|(entrant, _)| !entrant.single);
+    let systems = entrants.iter().zip(results).filter(|(entrant, _)| entrant.role == Role::System);
     let Some(all) = systems.map(|(_, results)| logarithms(results)).collect::<Option<Vec<_>>>() else { return true };
     let mean = |times: &Vec<f64>| times.iter().sum::<f64>() / times.len() as f64;
     let Some(fastest) = all.iter().min_by(|a, b| mean(a).total_cmp(&mean(b))) else { return true };

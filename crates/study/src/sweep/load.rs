@@ -1,7 +1,7 @@
 //! Loads a sweep file and checks it: errors show before the first run, at their place in the file.
 
 use super::axis::Axis;
-use super::campaign::{Campaign, Repeat, Source, System};
+use super::campaign::{Baselines, Campaign, Repeat, Source, System};
 use super::draw::{Draws, SOBOL_AXES, SOBOL_POINTS};
 use super::file::{Base, Method, SweepFile};
 use super::row::Layout;
@@ -62,7 +62,7 @@ impl Campaign {
             axes,
             draws,
             systems: Vec::new(),
-            baselines: file.baselines,
+            baselines: if file.baselines { Baselines::Tcp } else { Baselines::None },
             metrics: Vec::new(),
             repeat: repeat(&file, until).map_err(|(from_file, problem)| match from_file {
                 true => refuse(problem),
@@ -106,7 +106,7 @@ impl Campaign {
         catalogue: &Arc<Catalogue>,
         conditions: Vec<Condition>,
         schedulers: Vec<(String, String)>,
-        baselines: bool,
+        baselines: Baselines,
         seeds: (u64, usize),
         sets: &[String],
     ) -> Result<Campaign, ScenarioError> {

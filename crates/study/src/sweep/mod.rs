@@ -24,16 +24,16 @@ mod versus;
 mod work;
 
 pub use axis::AxisInfo;
-pub use campaign::Campaign;
+pub use campaign::{Baselines, Campaign};
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use draw::Draws;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use file::Method;
 pub use file::schema;
 pub(crate) use load::{has_scenario, inline};
-pub use row::{Layout, Numbers, Row, RowDigest, Trial};
+pub use row::{Layout, Numbers, Role, Row, RowDigest, Trial};
 pub use score::Trials;
-pub(crate) use score::{SLOWER, Score, geometric_mean, quantile, scores, slices};
+pub(crate) use score::{REGRETTED, SLOWER, Score, geometric_mean, quantile, scores, slices};
 pub use store::{Manifest, Part, Parts, Store, StoreError, SystemInfo};
 pub use summary::{Failed, HeatCell, HeatMap, Loss, Standing, Summary};
 pub use versus::Share;

@@ -17,8 +17,8 @@ pub struct Row {
     pub digest: String,
     /// Value on each axis.
     pub axes: Vec<Cell>,
-    /// True for plain TCP on one path.
-    pub single: bool,
+    /// Part that the run has in the comparison.
+    pub role: Role,
     /// Name of the system or of the path.
     pub name: String,
     /// Seed of the run.
@@ -27,6 +27,30 @@ pub struct Row {
     pub result: Result<Numbers, String>,
     /// Command that repeats the run.
     pub command: String,
+}
+
+/// Part that a run has in a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// One of the systems that are compared.
+    System,
+    /// Baseline: plain TCP on one path.
+    SinglePath,
+    /// Baseline: the scenario's own policies on one path, with the others as backups.
+    Backups,
+}
+
+impl Role {
+    const ALL: [Role; 3] = [Role::System, Role::SinglePath, Role::Backups];
+
+    /// Returns its word in the column `kind`.
+    fn word(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::SinglePath => "single-path",
+            Role::Backups => "backups",
+        }
+    }
 }
 
 /// Numbers of a completed run.
@@ -126,9 +150,6 @@ const BETWEEN: [(&str, Kind); 4] =
 /// Columns behind the metrics.
 const AFTER: [(&str, Kind); 1] = [("command", Kind::Text)];
 
-/// Words of the column `kind`.
-const KINDS: [&str; 2] = ["system", "single-path"];
-
 impl Layout {
     /// Returns the names and kinds of all columns, in order.
     pub fn columns(&self) -> Vec<(String, Kind)> {
@@ -151,7 +172,7 @@ impl Row {
         let mut cells = vec![text(&layout.version), text(&layout.build), Cell::Count(self.condition)];
         cells.extend([text(&self.scenario), text(&self.digest)]);
         cells.extend(self.axes.iter().cloned());
-        cells.extend([text(KINDS[usize::from(self.single)]), text(&self.name), Cell::Count(self.seed)]);
+        cells.extend([text(self.role.word()), text(&self.name), Cell::Count(self.seed)]);
         match &self.result {
             Ok(Numbers { trial, metrics }) => {
                 cells.push(Cell::Empty);
@@ -174,7 +195,7 @@ impl Row {
         let (scenario, digest) = (text(cells.next())?, text(cells.next())?);
         let of_axes: Vec<Cell> = cells.by_ref().take(axes).collect();
         let kind = text(cells.next())?;
-        let single = KINDS.iter().position(|word| *word == kind)? == 1;
+        let role = Role::ALL.into_iter().find(|role| role.word() == kind)?;
         let (name, seed, problem) = (text(cells.next())?, count(cells.next())?, text(cells.next()));
         let time_s = number(cells.next());
         let finished = matches!(cells.next(), Some(Cell::Flag(true)));
@@ -195,7 +216,7 @@ impl Row {
                 metrics: rest.into_iter().map(|cell| number(Some(cell))).collect(),
             }),
         };
-        Some(Row { condition, scenario, digest, axes: of_axes, single, name, seed, result, command })
+        Some(Row { condition, scenario, digest, axes: of_axes, role, name, seed, result, command })
     }
 }
 

@@ -1,11 +1,14 @@
 //! Scores of the systems in a condition: against the best of all others, and against plain TCP on the best single path.
 
-use super::row::{Row, Trial};
+use super::row::{Role, Row, Trial};
 use super::versus::{best, versus};
 use anabranch_lab::pairwise::Ratio;
 
 /// Ratio to plain TCP on the best single path above which a system counts as slower.
 pub(crate) const SLOWER: f64 = 1.05;
+
+/// Ratio to the best path with the others as backups above which using several paths costs something.
+pub(crate) const REGRETTED: f64 = 1.03;
 
 /// Runs of all systems in one condition.
 #[derive(Clone, Debug)]
@@ -18,6 +21,8 @@ pub struct Trials {
     pub systems: Vec<Vec<Trial>>,
     /// Plain TCP on each path.
     pub singles: Vec<(String, Vec<Trial>)>,
+    /// The scenario's policies on each path, with the others as backups.
+    pub backups: Vec<(String, Vec<Trial>)>,
 }
 
 /// Score of a system in one condition.
@@ -28,8 +33,12 @@ pub(crate) struct Score {
     pub(crate) to_best: Option<f64>,
     /// Its time over that of plain TCP on the best single path.
     pub(crate) to_single: Option<f64>,
+    /// Its time over that of the best path with the others as backups.
+    pub(crate) to_backups: Option<f64>,
     /// Index of the best of all others over all seeds.
     pub(crate) best: Option<usize>,
+    /// Index of the path on which plain TCP is fastest over all seeds.
+    pub(crate) single: Option<usize>,
     pub(crate) repeated: f64,
     pub(crate) duplicates: f64,
     pub(crate) unfinished: usize,
@@ -42,15 +51,22 @@ impl Trials {
     ///
     /// The first row of a run that broke.
     pub fn of(rows: &[Row]) -> Result<Trials, &Row> {
-        let mut trials = Trials { digest: String::new(), seeds: Vec::new(), systems: Vec::new(), singles: Vec::new() };
-        for group in rows.chunk_by(|a, b| a.single == b.single && a.name == b.name) {
+        let mut trials = Trials {
+            digest: String::new(),
+            seeds: Vec::new(),
+            systems: Vec::new(),
+            singles: Vec::new(),
+            backups: Vec::new(),
+        };
+        for group in rows.chunk_by(|a, b| a.role == b.role && a.name == b.name) {
             let own = group.iter().map(|row| row.result.as_ref().map(|numbers| numbers.trial).map_err(|_| row));
             let own: Vec<Trial> = own.collect::<Result<_, _>>()?;
             trials.seeds = group.iter().map(|row| row.seed).collect();
             trials.digest.clone_from(&group[0].digest);
-            match group[0].single {
-                false => trials.systems.push(own),
-                true => trials.singles.push((group[0].name.clone(), own)),
+            match group[0].role {
+                Role::System => trials.systems.push(own),
+                Role::SinglePath => trials.singles.push((group[0].name.clone(), own)),
+                Role::Backups => trials.backups.push((group[0].name.clone(), own)),
             }
         }
         Ok(trials)
@@ -58,9 +74,9 @@ impl Trials {
 
     /// Returns true if the condition is one sample: there is one seed, or all seeds gave every system the same time.
     pub(crate) fn is_one_sample(&self) -> bool {
-        let of_singles = self.singles.iter().map(|(_, trials)| trials);
+        let of_baselines = self.singles.iter().chain(&self.backups).map(|(_, trials)| trials);
         let copies = |all: &Vec<Trial>| all.windows(2).all(|two| two[0].time_s.to_bits() == two[1].time_s.to_bits());
-        self.systems.iter().chain(of_singles).all(copies)
+        self.systems.iter().chain(of_baselines).all(copies)
     }
 
     /// Returns the logarithms of the times of each system.
@@ -70,8 +86,12 @@ impl Trials {
 
     /// Returns the logarithms of the times of plain TCP on each path.
     pub(crate) fn logarithms_of_singles(&self) -> Vec<Vec<f64>> {
-        self.singles.iter().map(|(_, trials)| logarithms(trials)).collect()
+        of_each(&self.singles)
     }
+}
+
+fn of_each(paths: &[(String, Vec<Trial>)]) -> Vec<Vec<f64>> {
+    paths.iter().map(|(_, trials)| logarithms(trials)).collect()
 }
 
 fn logarithms(trials: &[Trial]) -> Vec<f64> {
@@ -84,7 +104,7 @@ pub(crate) fn slices(all: &[Vec<f64>]) -> Vec<&[f64]> {
 
 /// Returns the score of each system. Oracles do not count as another's best other.
 pub(crate) fn scores(trials: &Trials, oracles: &[bool]) -> Vec<Score> {
-    let (times, singles) = (trials.logarithms(), trials.logarithms_of_singles());
+    let (times, singles, backups) = (trials.logarithms(), trials.logarithms_of_singles(), of_each(&trials.backups));
     let all: Vec<usize> = (0..trials.seeds.len()).collect();
     let score = |(n, own): (usize, &Vec<Trial>)| {
         let logs: &[f64] = &times[n];
@@ -98,7 +118,9 @@ pub(crate) fn scores(trials: &Trials, oracles: &[bool]) -> Vec<Score> {
             log: logs.iter().sum::<f64>() / logs.len() as f64,
             to_best: versus(&[logs], &theirs).map(libm::exp),
             to_single: versus(&[logs], &slices(&singles)).map(libm::exp),
+            to_backups: versus(&[logs], &slices(&backups)).map(libm::exp),
             best: best(&theirs, &all).map(|place| others[place]),
+            single: best(&slices(&singles), &all),
             repeated: share(|trial| trial.repeated),
             duplicates: share(|trial| trial.duplicates),
             unfinished: own.iter().filter(|trial| !trial.finished).count(),

@@ -1,7 +1,7 @@
 //! Summary of the rows of a sweep. It reads condition by condition, and keeps one or two numbers per system of each.
 
 use super::axis::AxisInfo;
-use super::row::{Row, RowDigest};
+use super::row::{Role, Row, RowDigest};
 use super::score::{SLOWER, Score, Trials, geometric_mean, quantile, scores};
 use super::store::{Manifest, Parts, Store, StoreError, SystemInfo};
 use super::versus::Share;
@@ -284,7 +284,7 @@ impl Tally {
         }
         let name = |n: usize| manifest.systems[n].name.as_str();
         let command = |n: usize| {
-            let own = || rows.iter().filter(|row| !row.single && row.name == name(n));
+            let own = || rows.iter().filter(|row| row.role == Role::System && row.name == name(n));
             let first = own().next()?;
             Some(match own().count() {
                 1 => first.command.clone(),
