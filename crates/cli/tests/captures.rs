@@ -81,8 +81,8 @@ fn what_middleboxes_do_stands_beside_the_packet() {
     let boxes = r#"path.lte.middlebox=[{ kind = "mtu-blackhole", size = "800B", end = "server" }]"#;
     succeed(&here, &["run", "small.toml", "--set", boxes, "--set", "run.stop=\"5s\"", "--pcap", "mtu"]);
     for (file, said) in [
-        ("split/server.pcapng", "a middlebox will change: payload of 1420 bytes to 536"),
-        ("split/client.pcapng", "a middlebox changed: payload of 1420 bytes to 536"),
+        ("split/server.pcapng", "a middlebox will change: payload of 1428 bytes to 536"),
+        ("split/client.pcapng", "a middlebox changed: payload of 1428 bytes to 536"),
         ("split/client.pcapng", "comes from a middlebox, which made it, merged it or held it back"),
         ("mtu/server.pcapng", "kept by a middlebox at the server's end of lte: dropped, merged or held back"),
     ] {

@@ -1,9 +1,9 @@
 //! Lengths of the sequence numbers in the DSS, and the space that the option takes from each segment.
 //!
 //! RFC 8684 §3.3.1 allows the lower 32 bits of data sequence numbers where they cannot wrap within the lifetime of a
-//! segment, packet by packet. Within the first 2^32 bytes of a stream nothing has wrapped, at any rate; so the
-//! form depends on the place in the stream, and a repeated segment has the form that it had. A number of the peer with
-//! 64 bits has to be acknowledged with 64 (§3.3.2), as Linux' are. A full segment has to be cut before it is known how
+//! segment, packet by packet. Within the first 2^32 bytes of a stream nothing has wrapped, at any rate; so the form
+//! depends on the place in the stream, and a repeated segment has the form that it had. A number of the peer with 64
+//! bits has to be acknowledged with 64 (§3.3.2), as Linux' are. A full segment has to be cut before it is known how
 //! much is acknowledged with it; what is repeated from the time of shorter options leaves out its DATA_ACK, which other
 //! segments carry.
 

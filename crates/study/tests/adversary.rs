@@ -39,7 +39,7 @@ fn hunt(target: &str, other: &str) -> Vec<Find> {
         target: target.to_owned(),
         others: vec![other.to_owned()],
         seed: 7,
-        tries: 80,
+        tries: 160,
         wanted: 1,
         repeat: 2,
         // Small, so that many can be tried.

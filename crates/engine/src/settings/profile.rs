@@ -98,7 +98,7 @@ settings! {
         /// Max.Burst of RFC 9260 §6.1, for what is held up at the data level and then let go. Not for controls that
         /// have paces of their own.
         pub max_burst: Option<u32> = None,
-        /// DSS options have the lower 32 bits of data sequence numbers where they are enough. False, under anabranch true.
+        /// DSS options have 32-bit sequence numbers where these are enough. False, under anabranch true.
         #[setting("short-dss", Flag)]
         /// RFC 8684 §3.3.1: in the first 2 GiB of a stream, and acknowledgments where the peer does so too. A full
         /// segment holds 8 bytes more.

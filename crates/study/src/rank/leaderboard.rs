@@ -112,7 +112,7 @@ pub struct Slower {
     pub path: String,
     /// Command that repeats both.
     pub command: String,
-    /// Where its time goes with the first seed, in the words of `anabranch why`; absent where it was not asked.
+    /// Place where its time goes with the first seed, in the words of `anabranch why`; absent where it was not asked.
     pub cause: Option<String>,
 }
 

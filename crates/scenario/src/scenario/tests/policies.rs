@@ -124,8 +124,8 @@ fn a_profile_brings_its_policies() {
     }
 }
 
-/// With one path there is no other to begin on or to send a copy over: with the same buffers, congestion control and
-/// HyStart, and no send queue, all events are those of `linux`.
+/// With one path there is no other to begin on or to send a copy over: with the same buffers, congestion control,
+/// HyStart and DSS, and no send queue, all events are those of `linux`.
 #[test]
 fn with_one_path_the_profile_makes_no_difference() {
     const ONE: &str = "[path.only]\nrate = \"10mbit\"\ndelay = \"20ms\"\nloss = \"2%\"\nqueue = \"30p\"\n";
@@ -136,7 +136,7 @@ fn with_one_path_the_profile_makes_no_difference() {
     };
     for more in ["", "multipath = false\n"] {
         let own = "scheduler = \"min-rtt\"\ncongestion = \"cubic-sbd\"\nhystart = \"plus-plus\"\n\
-                   receive-buffer = \"32MiB\"\nsend-buffer = \"32MiB\"\n";
+                   short-dss = true\nreceive-buffer = \"32MiB\"\nsend-buffer = \"32MiB\"\n";
         let linux = digest(&format!("[host]\nprofile = \"linux\"\n{own}{more}"));
         assert_eq!(digest(&format!("[host]\n{more}")), linux, "{more}");
         assert_ne!(digest(&format!("[host]\ninitial-window = 4\n{more}")), linux, "or nothing could be told");
