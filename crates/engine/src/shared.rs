@@ -4,6 +4,7 @@ use crate::chance::Chance;
 use crate::chosen::Chosen;
 use crate::cookie::{Cookies, PendingJoins};
 use crate::demux::Demux;
+use crate::dss_form::suits_short;
 use crate::locals::Locals;
 use crate::memory::Memory;
 use crate::path_mtu::Mtus;
@@ -75,11 +76,16 @@ const MOST_SPARE: usize = 4096;
 const MOST_ECHOES: usize = 1024;
 
 impl Shared {
-    /// Returns a key whose token is unused (RFC 8684 §3.1).
+    /// Returns a key whose token is unused (RFC 8684 §3.1), and whose stream may have short numbers if they are to be
+    /// used.
     pub(crate) fn new_key(&mut self) -> Key {
         loop {
-            let key = self.chosen.next_key().unwrap_or_else(|| Key::new(self.chance.next_u64()));
-            if !self.tokens.contains_key(&key.token()) {
+            let (key, chosen) = match self.chosen.next_key() {
+                Some(key) => (key, true),
+                None => (Key::new(self.chance.next_u64()), false),
+            };
+            let suits = chosen || !self.config.profile.short_dss || suits_short(key.idsn());
+            if suits && !self.tokens.contains_key(&key.token()) {
                 return key;
             }
         }

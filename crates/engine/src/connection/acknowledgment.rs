@@ -165,7 +165,9 @@ impl Connection {
         if data > self.sender.outgoing.una || fin_acked != self.sender.outgoing.fin_acked {
             self.advance(now, data, fin_acked, shared);
         }
-        self.sender.outgoing.open_window(offset, window);
+        let waits = |end| self.subflows.iter().any(|subflow| subflow.tx.recovery.iter().any(|sent| sent.data < end));
+        let edge = self.negotiated.dss.limit(now, offset + window, waits);
+        self.sender.outgoing.open_window(offset, edge.saturating_sub(offset));
         true
     }
 
@@ -174,7 +176,7 @@ impl Connection {
         if data > self.sender.outgoing.una {
             self.subflows.credit_carriers(&self.sender.outgoing.log, self.sender.outgoing.una);
             self.sender.outgoing.release(data, &mut self.subflows);
-            if self.negotiated.dss.note_acked(data) {
+            if self.negotiated.dss.note_acked(data, self.sender.outgoing.nxt) {
                 self.on_longer_dss();
             }
             self.timers.data_backoff = 0;

@@ -38,6 +38,9 @@ impl Connection {
         if shared.config.profile.temporal_sharing {
             self.paths.history.keep(&subflow);
         }
+        if subflow.tx.recovery.iter().next().is_some() {
+            self.negotiated.dss.note_strayed(now);
+        }
         shared.routes.push(Route::Remove(subflow.flow));
         let stats = crate::SubflowStats { established: false, ..subflow.stats(&self.sender.congestion) };
         if subflow.tx.recovery.snd_nxt() > 1 || subflow.rx.bytes_received > 0 || !subflow.is_join() {

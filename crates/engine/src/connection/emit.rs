@@ -232,10 +232,12 @@ impl Connection {
             return;
         }
         let data_fin = declared.data_fin;
-        // One cut when the DSS was shorter has no room for more than its mapping.
-        let fits = segment.payload.len() <= self.subflows[slot].tx.mss as usize;
-        let data_ack = fits.then(|| self.data_ack(false));
-        segment.options.set_dss(Some(Dss { data_ack, map: Some(map), data_fin }));
+        segment.options.set_dss(Some(Dss { data_ack: Some(self.data_ack(false)), map: Some(map), data_fin }));
+    }
+
+    /// Bytes of options beside the first data beyond those beside other data.
+    pub(super) fn room_for_keys(&self) -> u32 {
+        if self.may_repeat_keys() { self.negotiated.dss.keys_beyond() } else { 0 }
     }
 
     /// True if the first data repeats the keys, unless they get through in vain.

@@ -47,7 +47,7 @@ impl Keys {
     pub(super) fn map(&self, declared: &Declared, form: DssForm) -> Map {
         let Declared { start, data, length, checksum, data_fin } = *declared;
         let length = length + u16::from(data_fin);
-        Map { dsn: form.map(self.dsn(data), data), subflow_seq: start as u32, length, checksum }
+        Map { dsn: form.map(self.dsn(data)), subflow_seq: start as u32, length, checksum }
     }
 
     /// The mapping of a DATA_FIN at offset `fin` that no data carries (RFC 8684 §3.3.3), with a checksum if those are
@@ -55,7 +55,7 @@ impl Keys {
     pub(super) fn data_fin_map(&self, fin: u64, negotiated: &Negotiated) -> Map {
         let dsn = self.dsn(fin);
         let checksum = negotiated.checksum.then(|| dss_checksum(dsn, 0, 1, []));
-        Map { dsn: negotiated.dss.map(dsn, fin), subflow_seq: 0, length: 1, checksum }
+        Map { dsn: negotiated.dss.map(dsn), subflow_seq: 0, length: 1, checksum }
     }
 
     /// Tells whether the bytes of a mapping of the peer are what its checksum says (RFC 8684 §3.3.1). The consequences

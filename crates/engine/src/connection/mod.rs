@@ -119,12 +119,13 @@ pub(crate) struct Connection {
 impl Connection {
     fn new(now: Instant, id: ConnectionId, role: Role, mode: Mode, local_key: Key, shared: &Shared) -> Self {
         let config = &shared.config;
+        let idsn = shared.chosen.idsn(local_key);
         Connection {
             id,
             role,
             life: Life::new(mode),
-            keys: Keys::new(local_key, shared.chosen.idsn(local_key)),
-            negotiated: Negotiated::new(config),
+            negotiated: Negotiated::new(config, idsn),
+            keys: Keys::new(local_key, idsn),
             subflows: Subflows::default(),
             sender: Sender::new(now, local_key, config),
             receiver: Receiver::new(

@@ -1,7 +1,8 @@
 //! Terms that the handshake of a connection settles.
 
 use crate::Config;
-use crate::dss_form::DssForm;
+use crate::dss_form::{DssForm, suits_short};
+use anabranch_units::Dsn;
 
 /// Terms of a connection.
 #[derive(Debug)]
@@ -17,13 +18,13 @@ pub(super) struct Negotiated {
 }
 
 impl Negotiated {
-    /// Our offer.
-    pub(super) fn new(config: &Config) -> Self {
+    /// Our offer for a stream that begins after `idsn`.
+    pub(super) fn new(config: &Config, idsn: Dsn) -> Self {
         Negotiated {
             checksum: config.checksum,
             deny_join_to_initial: config.deny_join_to_initial,
             detours: false,
-            dss: DssForm::new(config.profile.short_dss),
+            dss: DssForm::new(config.profile.short_dss && suits_short(idsn)),
         }
     }
 }

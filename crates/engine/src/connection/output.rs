@@ -201,11 +201,12 @@ impl Connection {
     }
 
     fn repeat(&mut self, now: Instant, slot: Slot, sent: &Sent, detector: Detector, shared: &mut Shared) {
+        let keys = if sent.data == 0 { self.room_for_keys() } else { 0 };
         let subflow = &mut self.subflows[slot];
         subflow.tx.recovery.on_retransmit(now, sent.start, &subflow.tx.rtt);
         subflow.tx.recovery.rearm(now, &subflow.tx.rtt);
         self.sender.pace(now, subflow, sent.len, shared.config.burst);
-        for part in subflow.tx.parts(sent) {
+        for part in subflow.tx.parts(sent, keys) {
             self.send_data(now, slot, &part, Purpose::Retransmission(detector), shared);
         }
     }
@@ -358,7 +359,7 @@ impl Connection {
         nagle: bool,
         shared: &mut Shared,
     ) -> Attempt {
-        let keys = if self.may_repeat_keys() { self.negotiated.dss.keys_beyond() } else { 0 };
+        let keys = self.room_for_keys();
         let subflow = &mut self.subflows[slot];
         let (start, length) = match self.sender.outgoing.next_segment(skip, &subflow.tx, keys, nagle) {
             Ok(segment) => segment,

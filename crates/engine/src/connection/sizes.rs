@@ -56,7 +56,7 @@ impl Connection {
         if self.life.mode() == Mode::Plain { 0 } else { self.negotiated.dss.room() }
     }
 
-    /// The DSS has become longer: new segments hold less, and what is under way fits its path as it is.
+    /// The DSS has become longer: segments hold less, and what is repeated of those under way is cut.
     #[cold]
     pub(super) fn on_longer_dss(&mut self) {
         let dss = self.dss_room();
@@ -106,7 +106,10 @@ impl Connection {
         let dss = self.dss_room();
         let subflow = &mut self.subflows[slot];
         let timeouts = subflow.tx.recovery.consecutive_rtos();
-        let full = subflow.tx.recovery.iter().next().is_some_and(|front| front.len >= subflow.tx.mss);
+        // The client's first data left room for the keys.
+        let keys = |data: u64| if data == 0 { self.negotiated.dss.keys_beyond() } else { 0 };
+        let front = subflow.tx.recovery.iter().next().map(|front| front.len + keys(front.data));
+        let full = front.is_some_and(|length| length >= subflow.tx.mss);
         let header = if subflow.flow.dst.is_ipv6() { 60 } else { 40 };
         let mtu = subflow.tx.path_mtu.map_or(subflow.tx.mss_option.saturating_add(header), |path| path.mtu);
         let Some(less) = path_mtu::smaller(mtu, &subflow.flow).filter(|_| full && subflow.tx.mss_option > 512) else {

@@ -100,7 +100,7 @@ settings! {
         pub max_burst: Option<u32> = None,
         /// DSS options have 32-bit sequence numbers where these are enough. False, under anabranch true.
         #[setting("short-dss", Flag)]
-        /// RFC 8684 §3.3.1: in the first 2 GiB of a stream, and acknowledgments where the peer does so too. A full
+        /// RFC 8684 §3.3.1: in the first 256 MiB of a stream, and acknowledgments where the peer does so too. A full
         /// segment holds 8 bytes more.
         pub short_dss: bool = false,
         /// Growth of a receive buffer that tunes itself: proportional, under linux-4.1 and linux-3.14 stepwise.

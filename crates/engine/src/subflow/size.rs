@@ -65,9 +65,9 @@ impl Tx {
         self.mss.saturating_sub(self.spared).max(SMALLEST_MSS)
     }
 
-    /// `sent` in parts that fit.
-    pub(crate) fn parts(&self, sent: &Sent) -> impl Iterator<Item = Sent> + use<> {
-        let (sent, mss) = (*sent, self.mss.max(1));
+    /// `sent` in parts that fit beside `keys` more bytes of options.
+    pub(crate) fn parts(&self, sent: &Sent, keys: u32) -> impl Iterator<Item = Sent> + use<> {
+        let (sent, mss) = (*sent, self.mss.saturating_sub(keys).max(1));
         let count = sent.len.div_ceil(mss).max(1);
         (0..count).map(move |part| {
             let from = part * mss;

@@ -2,7 +2,7 @@
 
 use crate::common::puppet::Puppet;
 use crate::common::{CLIENT, PATTERN, PORT, Pair, SERVER, client_ip, config, server_ip};
-use anabranch_engine::{Config, Endpoint};
+use anabranch_engine::{Config, Endpoint, Profile};
 use anabranch_units::{Bytes, Duration, Instant, Seed, SubflowSeq};
 use anabranch_wire::{Flags, FlowKey, Handshake, MpCapable, MpOption, Segment};
 use std::cell::RefCell;
@@ -211,6 +211,22 @@ fn a_black_hole_for_large_packets_is_found_out() {
     pair.write(SERVER, PATTERN);
     pair.run(Duration::from_secs(120));
     assert!(pair.read[CLIENT].is_empty(), "without it nothing gets through");
+}
+
+/// The first data of a client, which carries the keys, may be what vanishes.
+#[test]
+fn a_black_hole_for_the_first_data_is_found_out() {
+    for short_dss in [false, true] {
+        let profile = Profile { short_dss, ..config([client_ip(0)]).profile };
+        let holes = |ip| Config { black_hole_timeouts: Some(3), profile: profile.clone(), ..config([ip]) };
+        let mut pair = Pair::with(holes(client_ip(0)), holes(server_ip(0)));
+        pair.rule = Box::new(|_, segment| segment.wire_length().get() <= 1400);
+        pair.open();
+        pair.write(CLIENT, PATTERN);
+        pair.run(Duration::from_secs(120));
+        assert!(pair.read[SERVER] == PATTERN, "{short_dss}: {} bytes", pair.read[SERVER].len());
+        assert_eq!(pair.hosts[CLIENT].counters().black_holes, 1, "{short_dss}");
+    }
 }
 
 /// A path that is dead is no black hole for large packets: when it is back, segments are as large as before.
