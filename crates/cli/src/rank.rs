@@ -245,7 +245,7 @@ fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
     let Some(mut board) = Leaderboard::of(&league, &fields) else { return Ok(()) };
     let listed = |it: &&mut Standing| args.worst.as_ref().is_none_or(|name| it.scheduler.name == *name);
     if let Some(standing) = board.standings.iter_mut().find(listed) {
-        explain(catalogue, &league, &fields, standing, jobs)?;
+        explain(catalogue, &league, &fields, standing, jobs);
     }
     if let Some(path) = &args.results.report {
         let title = format!("Conditions 0 to {} of seed {seed}", count - 1);
@@ -264,30 +264,36 @@ fn board(catalogue: &Arc<Catalogue>, args: &RankArgs) -> Result<(), Failure> {
     output::print(&anabranch_report::leaderboard(&board, &made, args.worst.as_deref(), output::width()))
 }
 
-/// Says of the conditions that are listed as slower than plain TCP where the time of the first seed goes.
-fn explain(
-    catalogue: &Arc<Catalogue>,
-    league: &League,
-    fields: &[Field],
-    standing: &mut Standing,
-    jobs: usize,
-) -> Result<(), Failure> {
+/// Says of the conditions that are listed as slower than plain TCP where the time of the first seed goes; a run that
+/// breaks has no cause to tell.
+fn explain(catalogue: &Arc<Catalogue>, league: &League, fields: &[Field], standing: &mut Standing, jobs: usize) {
     let bar = output::progress_of(standing.slower.len().min(LISTED), "causes");
+    let scheduler = &standing.scheduler.name;
     for it in standing.slower.iter_mut().take(LISTED) {
-        let Some(field) = fields.iter().find(|field| field.condition.name() == it.condition) else { continue };
-        let scenario = field.condition.scenario(catalogue, league.sets())?.with_scheduler(&standing.scheduler.name)?;
-        let load = |more: &[String]| {
-            let sets: Vec<String> = scenario.origin.sets.iter().chain(more).cloned().collect();
-            field.condition.scenario(catalogue, &sets)
-        };
-        let alternatives = Alternatives::of(&scenario, catalogue, &Others::default(), &load);
-        let seed = field.trials.seeds.first().copied().unwrap_or(1);
-        let answer = Inquiry::brief(&scenario, alternatives, seed).run(jobs, &load, &|_, _| {})?;
-        it.cause = Some(answer.sentence);
+        it.cause = cause(catalogue, league, fields, scheduler, &it.condition, jobs);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    Ok(())
+}
+
+/// Returns the sentence of `why` about the run of a scheduler in a condition.
+fn cause(
+    catalogue: &Arc<Catalogue>,
+    league: &League,
+    fields: &[Field],
+    scheduler: &str,
+    condition: &str,
+    jobs: usize,
+) -> Option<String> {
+    let field = fields.iter().find(|field| field.condition.name() == condition)?;
+    let scenario = field.condition.scenario(catalogue, league.sets()).ok()?.with_scheduler(scheduler).ok()?;
+    let load = |more: &[String]| {
+        let sets: Vec<String> = scenario.origin.sets.iter().chain(more).cloned().collect();
+        field.condition.scenario(catalogue, &sets)
+    };
+    let alternatives = Alternatives::of(&scenario, catalogue, &Others::default(), &load);
+    let seed = field.trials.seeds.first().copied().unwrap_or(1);
+    Some(Inquiry::brief(&scenario, alternatives, seed).run(jobs, &load, &|_, _| {}).ok()?.sentence)
 }
 
 /// A leaderboard with what its conditions are drawn from.

@@ -93,7 +93,7 @@ pub(crate) fn ranking(board: &Leaderboard) -> Table {
     let families = [("drives", board.drives), ("recorded", board.recorded)];
     let families = families.into_iter().filter(|(_, count)| *count > 0).map(|(name, _)| name);
     let further: Vec<&str> =
-        ["TCP most", "backups", "regret", "repeated", "twice", "unfinished"].into_iter().chain(families).collect();
+        ["TCP most", "to backups", "worse", "repeated", "twice", "unfinished"].into_iter().chain(families).collect();
     let mut table = against_best("scheduler", &further);
     for it in &board.standings {
         let star = if it.to_first.is_some_and(|tested| tested.is_significant()) { " *" } else { "" };
@@ -134,11 +134,10 @@ pub(crate) fn notes(board: &Leaderboard) -> Vec<String> {
     let mut notes = vec![format!(
         "To best: time over that of the best of all other schedulers, geometric mean over conditions{interval}; ≤2 %: \
          share of conditions in which it is at most 2 % slower than that. To TCP: the same to plain TCP on the best \
-         single path; slower: share of conditions in which it is more than 5 % slower. Backups: the same to the best \
-         path with all others as its backups; regret: share of conditions in which it is more than 3 % slower. \
-         Repeated: bytes sent again on \
-         another subflow, twice: bytes that arrived more than once, of those sent. A run that does not finish counts \
-         until it is stopped."
+         single path; slower: share of conditions in which it is more than 5 % slower. To backups: the same to the \
+         best path with all others as its backups; worse: share of conditions in which it is more than 3 % slower. \
+         Repeated: bytes sent again on another subflow, twice: bytes that arrived more than once, of those sent. A run \
+         that does not finish counts until it is stopped."
     )];
     // Families that count in columns of their own.
     if board.drives > 0 {

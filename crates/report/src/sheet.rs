@@ -91,7 +91,8 @@ impl Sheet {
             let named = schedulers.iter().zip(&field.trials.systems);
             let systems = named.map(|(variant, trials)| ("scheduler", &variant.name, trials));
             let singles = field.trials.singles.iter().map(|(path, trials)| ("single-path", path, trials));
-            for (kind, name, trials) in systems.chain(singles) {
+            let backups = field.trials.backups.iter().map(|(path, trials)| ("backups", path, trials));
+            for (kind, name, trials) in systems.chain(singles).chain(backups) {
                 for trial in trials {
                     let mut row = condition.to_vec();
                     row.extend([text(kind), text(name), Cell::Count(trial.seed)]);
