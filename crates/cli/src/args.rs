@@ -226,6 +226,8 @@ pub enum What {
     Reinjection,
     /// First-path policies: the path on which a connection begins.
     FirstPaths,
+    /// Queue disciplines of links: the packet that leaves next, and those dropped or marked.
+    Queues,
     /// Middleboxes that a path can have.
     Middleboxes,
     /// Profiles: the TCP stacks that a host can resemble.

@@ -109,6 +109,7 @@ fn items(catalogue: &Arc<Catalogue>, list: What) -> Result<Vec<Item>, Failure> {
         What::AckPaths => entries(&catalogue.ack_paths),
         What::Reinjection => entries(&catalogue.reinjections),
         What::FirstPaths => entries(&catalogue.first_paths),
+        What::Queues => entries(&catalogue.queues),
         What::Middleboxes => middleboxes(),
         What::Profiles => Profile::NAMES.iter().map(|name| plain(name, profile_about(name))).collect(),
         What::Scenarios => scenarios(catalogue)?,

@@ -95,9 +95,17 @@ fn a_place_that_takes_no_files_is_named() {
 #[test]
 fn the_lists_are_listed() {
     let said = succeed(Path::new("."), &["list"]);
-    for list in
-        ["schedulers", "congestion", "windows", "ack-paths", "reinjection", "first-paths", "profiles", "studies"]
-    {
+    for list in [
+        "schedulers",
+        "congestion",
+        "windows",
+        "ack-paths",
+        "reinjection",
+        "first-paths",
+        "queues",
+        "profiles",
+        "studies",
+    ] {
         assert!(said.lines().any(|line| line.starts_with(&format!("{list} "))), "{list}: {said}");
     }
     assert!(said.contains("anabranch list schedulers"), "{said}");

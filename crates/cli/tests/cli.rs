@@ -334,6 +334,7 @@ fn lists_and_schema() {
         "ack-paths",
         "reinjection",
         "first-paths",
+        "queues",
         "middleboxes",
         "profiles",
         "scenarios",
@@ -359,7 +360,7 @@ fn lists_and_schema() {
 #[test]
 fn every_policy_is_explained() {
     let here = directory("explained");
-    for what in ["schedulers", "congestion", "windows", "ack-paths", "reinjection", "first-paths"] {
+    for what in ["schedulers", "congestion", "windows", "ack-paths", "reinjection", "first-paths", "queues"] {
         let items: serde_json::Value = serde_json::from_str(&succeed(&here, &["list", what, "--json"])).unwrap();
         for item in items["entries"].as_array().unwrap() {
             let name = item["name"].as_str().unwrap();

@@ -17,7 +17,8 @@ use std::path::Path;
 const REFERENCE: &str = "docs/scenario-reference.md";
 
 /// Policy keys; their names and parameters are in docs/policies.md.
-const POLICIES: [&str; 6] = ["scheduler", "congestion", "window", "ack-path", "reinjection", "first-path"];
+const POLICIES: [&str; 8] =
+    ["scheduler", "congestion", "window", "ack-path", "reinjection", "first-path", "discipline", "discipline-up"];
 
 /// Tables in the order of the reference: definition of the schema, and heading.
 const TABLES: [(&str, &str); 15] = [

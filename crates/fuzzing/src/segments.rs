@@ -1,10 +1,10 @@
 //! Segments made up from a script: any field, any option, whether it fits or not.
 
 use crate::script::Script;
-use anabranch_units::{AddressId, Dsn, Key, Nonce, SubflowSeq, Token};
+use anabranch_units::{AddressId, Dsn, Ecn, Key, Nonce, SubflowSeq, Token};
 use anabranch_wire::{
-    AddAddr, DataSeq, Dss, Ecn, Flags, FlowKey, Handshake, IpHeader, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable,
-    MpOption, Options, RemoveAddr, ResetReason, SackBlock, Segment, Timestamps, UnknownOption,
+    AddAddr, DataSeq, Dss, Flags, FlowKey, Handshake, IpHeader, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, MpOption,
+    Options, RemoveAddr, ResetReason, SackBlock, Segment, Timestamps, UnknownOption,
 };
 use bytes::Bytes;
 use std::net::{IpAddr, SocketAddr};

@@ -1,9 +1,9 @@
 //! Configuration of a link, and its errors.
 
-use crate::{LossModel, QueueLimit, Service};
+use crate::{Discipline, LossModel, QueueLimit, Service};
 use anabranch_units::Duration;
 
-/// One direction of a link. Packets pass, in this order: drop-tail queue, serialisation, loss, corruption, duplication,
+/// One direction of a link. Packets pass, in this order: queue, serialisation, loss, corruption, duplication,
 /// propagation with jitter and reordering. A lost packet has therefore consumed capacity.
 #[derive(Clone, Debug)]
 pub struct LinkConfig {
@@ -17,6 +17,9 @@ pub struct LinkConfig {
     pub jitter_reorders: bool,
     /// Limit of the queue.
     pub queue: QueueLimit,
+    /// Discipline of the queue; drop-tail if none is given. Reads [`Carried`](crate::Carried), and counts what waits
+    /// and what is sent against `queue`.
+    pub discipline: Option<Discipline>,
     /// Packets that propagate count against `queue`, which then is in packets. Linux' netem does the same: its `limit`
     /// is for all it holds, and the delay is a time for which it holds a packet (`netem_enqueue`,
     /// net/sched/sch_netem.c).
@@ -64,6 +67,9 @@ pub enum ConfigError {
     /// A queue that counts what propagates is not in packets.
     #[error("a queue that counts what is under delay holds packets, not bytes or bandwidth-delay products")]
     QueueCountsDelay,
+    /// A queue with a discipline of its own that counts what propagates.
+    #[error("a queue that counts what is under delay is drop-tail")]
+    DisciplineCountsDelay,
     /// A route over nothing.
     #[error("a route needs at least one link")]
     EmptyRoute,
@@ -78,6 +84,7 @@ impl LinkConfig {
             jitter: Duration::ZERO,
             jitter_reorders: false,
             queue: QueueLimit::Packets(100),
+            discipline: None,
             queue_counts_delay: false,
             loss: LossModel::None,
             reordering: None,
@@ -92,6 +99,9 @@ impl LinkConfig {
         self.queue.check()?;
         if self.queue_counts_delay && !matches!(self.queue, QueueLimit::Packets(_)) {
             return Err(ConfigError::QueueCountsDelay);
+        }
+        if self.queue_counts_delay && self.discipline.is_some() {
+            return Err(ConfigError::DisciplineCountsDelay);
         }
         self.loss.check()?;
         probability("duplication", self.duplication)?;

@@ -5,13 +5,18 @@
 //! packet's offer and its arrival. Departures are noticed late, whenever the link is touched next; to the outside it is
 //! as if they had happened on time, because the link settles its account before it answers. Only a link that reorders
 //! (packets in flight then wait in a heap) or that owes departure notices acts at departures.
+//!
+//! With a discipline of its own the line holds what is in flight and in service, and the packet that follows is chosen
+//! as the one before departs. That is noticed late as well: what was chosen depends on what had come by then, and the
+//! link settles its account before anything else comes.
 
-use crate::impairment::Impairments;
-use crate::parcel::{DropCause, Flying, Lost, Notice, Parcel, Transit};
-use crate::queue::Limit;
+use crate::discipline::{Held, Refused, Waiters};
+use crate::impairment::{Fate, Impairments};
+use crate::parcel::{Carried, DropCause, Flying, Lost, Notice, Parcel, Transit};
 use crate::service::Server;
 use crate::stats::{Imbalance, LinkStats};
 use crate::{Change, ConfigError, LinkConfig, Service};
+use anabranch_policy::queue::Limit;
 use anabranch_units::{Bytes, Duration, Instant, Seed};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -33,6 +38,10 @@ pub(crate) struct Link<P> {
     clock: Instant,
     server: Server,
     limit: Limit,
+    /// Packets that wait in an order of their own; `None` if they are served as they come.
+    waiters: Option<Box<Waiters<P>>>,
+    /// Time from which on one of those may leave, if none may before; `Instant::MAX` otherwise.
+    again: Instant,
     /// Packets in flight count against the limit.
     counts_delay: bool,
     delay: Duration,
@@ -63,15 +72,20 @@ pub(crate) struct Link<P> {
     stats: LinkStats,
 }
 
-impl<P: Clone> Link<P> {
+impl<P: Carried> Link<P> {
     /// A link whose random elements draw from streams named after it.
     pub(crate) fn new(config: &LinkConfig, name: &str, seed: Seed) -> Result<Self, ConfigError> {
         config.check()?;
+        let rate = config.service.mean_rate();
+        let limit = config.queue.resolve(rate);
+        let waiters = |discipline| Box::new(Waiters::new(discipline, limit, rate, name, seed));
         Ok(Link {
             name: name.to_owned(),
             clock: Instant::ZERO,
             server: Server::new(config.service.clone(), Instant::ZERO),
-            limit: config.queue.resolve(config.service.mean_rate()),
+            limit,
+            waiters: config.discipline.as_ref().map(waiters),
+            again: Instant::MAX,
             counts_delay: config.queue_counts_delay,
             delay: config.delay,
             keeps_order: config.keeps_order(),
@@ -128,10 +142,15 @@ impl<P: Clone> Link<P> {
     }
 
     /// Time at which the last packet queued at `now` will have been sent, if nothing follows it and the rate stays;
-    /// `None` if none is queued.
+    /// `None` if none is queued. What waits in an order of its own counts with the mean rate.
     pub(crate) fn busy_until(&mut self, now: Instant) -> Option<Instant> {
         self.settle(now);
-        self.line.back().filter(|_| self.stats.queued > 0).map(|last| last.served.departs)
+        let last = self.line.back().filter(|_| self.stats.queued > 0).map(|last| last.served.departs);
+        let waiting = self.waiters.as_ref().map(|waiters| waiters.time()).filter(|time| !time.is_zero());
+        match (last, waiting) {
+            (last, None) => last,
+            (last, Some(time)) => Some(last.unwrap_or(self.clock.max(self.again)) + time),
+        }
     }
 
     /// Takes a packet in, or drops it.
@@ -145,20 +164,35 @@ impl<P: Clone> Link<P> {
         // Drawn for every packet, so that what the queue drops does not shift the draws of the others.
         let fate = self.impairments.draw();
         if self.is_down {
-            return self.refuse(&parcel, DropCause::Down);
+            return self.refuse(now, &parcel, DropCause::Down);
+        }
+        if self.waiters.is_some() {
+            return self.enqueue(now, parcel, fate);
         }
         let delayed = if self.counts_delay { u32::try_from(self.stats.in_flight).unwrap_or(u32::MAX) } else { 0 };
         let held = self.stats.queued.saturating_add(delayed);
         if !self.limit.admits(parcel.size, held, self.stats.queued_bytes.get()) {
-            return self.refuse(&parcel, DropCause::QueueFull);
+            return self.refuse(now, &parcel, DropCause::QueueFull);
         }
-
-        let served = self.server.serve(now, parcel.size);
-        let arrives = self.arrival(served.departs, fate.extra);
         self.stats.queued += 1;
         self.stats.queued_bytes += size;
+        self.note_queued();
+        self.serve(now, now, parcel, fate);
+        self.debug_check();
+    }
+
+    /// Remembers how full the queue ever was.
+    #[inline]
+    fn note_queued(&mut self) {
         self.stats.max_queued = self.stats.max_queued.max(self.stats.queued);
         self.stats.max_queued_bytes = self.stats.max_queued_bytes.max(self.stats.queued_bytes);
+    }
+
+    /// Puts a packet that was offered at `offered` at the end of the line.
+    #[inline]
+    fn serve(&mut self, now: Instant, offered: Instant, parcel: Parcel<P>, fate: Fate) {
+        let served = self.server.serve(now, parcel.size);
+        let arrives = self.arrival(served.departs, fate.extra);
         self.next_departure = self.next_departure.min(served.departs);
         // Those behind the first arrive no earlier.
         self.next_arrival = self.next_arrival.min(arrives);
@@ -167,7 +201,7 @@ impl<P: Clone> Link<P> {
             self.line.reserve_exact((self.line.len() / 4).max(FEW));
         }
         self.line.push_back(Transit {
-            offered: now,
+            offered,
             served,
             arrives,
             extra: fate.extra,
@@ -176,7 +210,41 @@ impl<P: Clone> Link<P> {
             duplicated: fate.duplicated,
             parcel,
         });
+    }
+
+    /// Hands a packet to the discipline.
+    fn enqueue(&mut self, now: Instant, parcel: Parcel<P>, fate: Fate) {
+        let Some(waiters) = &mut self.waiters else { return };
+        self.stats.queued += 1;
+        self.stats.queued_bytes += Bytes::new(u64::from(parcel.size));
+        let held = (self.stats.queued, self.stats.queued_bytes.get());
+        waiters.take(now, Held { parcel, fate, offered: now }, held);
+        self.drop_refused(now);
+        self.note_queued();
+        self.pull(now, false);
         self.debug_check();
+    }
+
+    /// Begins to serve the packet that the discipline gives out, if none is in service; `behind` another that departs
+    /// now, so that the link does not rest for the fraction of a nanosecond by which departures are rounded.
+    fn pull(&mut self, now: Instant, behind: bool) {
+        let Some(waiters) = self.waiters.as_mut().filter(|_| self.line.len() == self.departed) else { return };
+        let next = waiters.next(now, (self.stats.queued, self.stats.queued_bytes.get()));
+        self.again = waiters.again;
+        self.drop_refused(now);
+        if let Some((Held { parcel, fate, offered }, marked)) = next {
+            self.stats.marked += u64::from(marked);
+            self.serve(if behind { offered } else { now }, offered, parcel, fate);
+        }
+    }
+
+    /// Counts what the discipline has dropped.
+    fn drop_refused(&mut self, now: Instant) {
+        while let Some(Refused { parcel, early }) = self.waiters.as_mut().and_then(|waiters| waiters.pop_refused()) {
+            self.stats.queued -= 1;
+            self.stats.queued_bytes -= Bytes::new(u64::from(parcel.size));
+            self.refuse(now, &parcel, if early { DropCause::Early } else { DropCause::QueueFull });
+        }
     }
 
     /// Returns the time of the next step; `Instant::MAX` if there is none.
@@ -188,6 +256,7 @@ impl<P: Clone> Link<P> {
             let flying = self.flying.peek().map_or(Instant::MAX, |Reverse(first)| first.arrives);
             flying.min(self.next_departure)
         };
+        let arrival = arrival.min(self.again);
         if !self.notifies {
             return arrival;
         }
@@ -242,8 +311,10 @@ impl<P: Clone> Link<P> {
     /// Counts everything inside one by one and compares.
     pub(crate) fn check_conservation(&self) -> Result<(), Imbalance> {
         let (flying, queued) = (self.line.iter().take(self.departed), self.line.iter().skip(self.departed));
-        let queued_bytes: Bytes = queued.clone().map(|t| Bytes::new(u64::from(t.parcel.size))).sum();
-        let held_queued = queued.count() as u64;
+        let waiting = self.waiters.iter().flat_map(|waiters| waiters.iter().map(|held| &held.parcel));
+        let queued = queued.map(|transit| &transit.parcel).chain(waiting);
+        let (held_queued, queued_bytes) = queued
+            .fold((0, Bytes::ZERO), |(count, bytes), parcel| (count + 1, bytes + Bytes::new(u64::from(parcel.size))));
         let held_in_flight = flying.map(Transit::copies).sum::<u64>() + self.flying.len() as u64;
         let agrees = self.stats.is_balanced()
             && held_queued == u64::from(self.stats.queued)
@@ -259,8 +330,26 @@ impl<P: Clone> Link<P> {
     #[inline]
     fn settle(&mut self, now: Instant) {
         self.clock = self.clock.max(now);
+        if self.waiters.is_some() {
+            return self.settle_choices();
+        }
         while self.next_departure <= self.clock {
             self.depart();
+        }
+    }
+
+    /// The same where each departure makes room for a packet that is chosen then.
+    fn settle_choices(&mut self) {
+        loop {
+            let at = self.next_departure.min(self.again);
+            if at > self.clock || at == Instant::MAX {
+                return;
+            }
+            let behind = self.next_departure == at;
+            if behind {
+                self.depart();
+            }
+            self.pull(at, behind);
         }
     }
 
@@ -358,22 +447,25 @@ impl<P: Clone> Link<P> {
         self.last_arrival
     }
 
-    fn refuse(&mut self, parcel: &Parcel<P>, cause: DropCause) {
+    fn refuse(&mut self, now: Instant, parcel: &Parcel<P>, cause: DropCause) {
         match cause {
             DropCause::Down => self.stats.dropped.down += 1,
+            DropCause::Early => self.stats.dropped.early += 1,
             _ => self.stats.dropped.queue += 1,
         }
-        note(&mut self.drops, parcel, self.clock, cause);
+        note(&mut self.drops, parcel, now, cause);
         if self.notifies {
             // Freed before its time, but freed: a sender that waits for room on this hop must be told.
-            self.notices.push_back(parcel.notice(self.clock));
+            self.notices.push_back(parcel.notice(now));
         }
-        self.debug_check();
     }
 
     /// Passes what is queued, with what is left of the packet in service, on to another server.
     fn change_service(&mut self, service: Service) {
         let now = self.clock;
+        if let Some(waiters) = &mut self.waiters {
+            waiters.set_rate(service.mean_rate());
+        }
         let mut server = Server::new(service, now);
         let mut queued = self.line.iter_mut().skip(self.departed);
         if let Some(head) = queued.next() {
@@ -432,6 +524,17 @@ impl<P: Clone> Link<P> {
         let dropped = (before - self.flying.len()) as u64;
         self.stats.in_flight -= dropped;
         self.stats.dropped.down += dropped;
+        // Behind those in line: what waits came later than what is sent.
+        for Held { parcel, .. } in self.waiters.as_mut().into_iter().flat_map(|waiters| waiters.clear()) {
+            self.stats.queued -= 1;
+            self.stats.queued_bytes -= Bytes::new(u64::from(parcel.size));
+            self.stats.dropped.down += 1;
+            note(&mut self.drops, &parcel, now, DropCause::Down);
+            if self.notifies {
+                self.notices.push_back(parcel.notice(now));
+            }
+        }
+        self.again = Instant::MAX;
         self.server.reset(now);
         self.foresee();
     }

@@ -6,7 +6,7 @@
 //! of offer, departures before arrivals; so a seed and a sequence of calls fix every answer.
 
 use crate::link::{Link, Step};
-use crate::parcel::{DropCause, Lost, Parcel};
+use crate::parcel::{Carried, DropCause, Lost, Parcel};
 use crate::{Change, ConfigError, Imbalance, LinkConfig, LinkStats, deadlines::Deadlines};
 use anabranch_units::{Bytes, Duration, Instant, Seed};
 
@@ -107,7 +107,7 @@ impl<P> Default for Network<P> {
     }
 }
 
-impl<P: Clone> Network<P> {
+impl<P: Carried> Network<P> {
     /// Makes a network without links.
     pub fn new() -> Self {
         Self::default()

@@ -2,9 +2,31 @@
 
 use crate::network::RouteId;
 use crate::trace::Served;
-use anabranch_units::{Duration, Instant};
+use anabranch_units::{Duration, Ecn, Instant};
 use std::cmp::Ordering;
 use std::fmt;
+
+/// A packet as the queue disciplines of links see it. They ask nothing of others.
+pub trait Carried: Clone {
+    /// Returns a hash of addresses, protocol and ports.
+    fn flow(&self) -> u64 {
+        0
+    }
+
+    /// Returns the ECN field.
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+
+    /// Sets the ECN field to CE.
+    fn mark(&mut self) {}
+}
+
+impl Carried for () {}
+impl Carried for u32 {}
+impl Carried for u64 {}
+impl<const N: usize> Carried for [u64; N] {}
+impl Carried for &str {}
 
 /// A packet with what the network must remember of it.
 #[derive(Clone, Debug)]
@@ -66,6 +88,8 @@ pub(crate) struct Lost {
 pub enum DropCause {
     /// The queue was full.
     QueueFull,
+    /// The queue discipline wanted fewer packets.
+    Early,
     /// The loss model struck.
     Loss,
     /// The link was or went down.
@@ -78,6 +102,7 @@ impl fmt::Display for DropCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             DropCause::QueueFull => "queue full",
+            DropCause::Early => "queue discipline",
             DropCause::Loss => "random loss",
             DropCause::Down => "link down",
             DropCause::Blackhole => "black hole",

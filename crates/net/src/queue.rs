@@ -1,9 +1,10 @@
-//! Drop-tail queue limits.
+//! Limits of queues.
 //!
 //! The packet being serialised counts as queued: what Linux splits between qdisc and driver ring is one queue here. A
 //! packet that finds the link idle goes straight into service at any limit, so no limit can close a link.
 
 use crate::ConfigError;
+use anabranch_policy::queue::Limit;
 use anabranch_units::{Bytes, Duration, Rate};
 
 /// Capacity of a queue, beyond which arriving packets are dropped.
@@ -21,13 +22,6 @@ pub enum QueueLimit {
         /// The delay in the product: the round trip of the path that the link belongs to.
         round_trip: Duration,
     },
-}
-
-/// Resolved limit; both fields bind.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Limit {
-    packets: u32,
-    bytes: u64,
 }
 
 impl QueueLimit {
@@ -49,13 +43,6 @@ impl QueueLimit {
                 Limit { packets: u32::MAX, bytes: bytes.max(2 * FULL_PACKET) }
             }
         }
-    }
-}
-
-impl Limit {
-    /// Returns true if a packet of `size` bytes may join a queue that holds this much.
-    pub(crate) fn admits(self, size: u32, packets: u32, bytes: u64) -> bool {
-        packets == 0 || (packets < self.packets && bytes.saturating_add(u64::from(size)) <= self.bytes)
     }
 }
 

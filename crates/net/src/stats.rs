@@ -26,6 +26,9 @@ statistics! {
         /// Packets dropped, by cause.
         #[statistic("dropped", Counter, Packets, "packets dropped, by cause", from DROPPED)]
         pub dropped: Dropped,
+        /// Packets marked (ECN).
+        #[statistic("marked", Counter, Packets, "packets marked by the queue discipline (ECN)")]
+        pub marked: u64,
         /// Copies made.
         #[statistic("duplicated", Counter, Packets, "copies made")]
         pub duplicated: u64,
@@ -63,12 +66,13 @@ const DROPPED: Access<LinkStats> = Access::Counts {
     each: "dropped",
     label: "cause",
     get: |stats| {
-        let Dropped { queue, loss, down, blackhole } = stats.dropped;
-        let causes = [("queue", queue), ("loss", loss), ("down", down), ("blackhole", blackhole)];
+        let Dropped { queue, early, loss, down, blackhole } = stats.dropped;
+        let causes = [("queue", queue), ("early", early), ("loss", loss), ("down", down), ("blackhole", blackhole)];
         causes.map(|(cause, count)| (Cow::Borrowed(cause), count)).into()
     },
     change: |sum, other, change| {
         change(&mut sum.dropped.queue, other.dropped.queue);
+        change(&mut sum.dropped.early, other.dropped.early);
         change(&mut sum.dropped.loss, other.dropped.loss);
         change(&mut sum.dropped.down, other.dropped.down);
         change(&mut sum.dropped.blackhole, other.dropped.blackhole);
@@ -80,6 +84,8 @@ const DROPPED: Access<LinkStats> = Access::Counts {
 pub struct Dropped {
     /// The queue was full.
     pub queue: u64,
+    /// The queue discipline wanted fewer packets.
+    pub early: u64,
     /// The loss model struck.
     pub loss: u64,
     /// The link was or went down.
@@ -105,7 +111,7 @@ pub struct Imbalance {
 impl Dropped {
     /// All causes together.
     pub fn total(&self) -> u64 {
-        self.queue + self.loss + self.down + self.blackhole
+        self.queue + self.early + self.loss + self.down + self.blackhole
     }
 }
 

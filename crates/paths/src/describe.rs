@@ -31,6 +31,9 @@ fn link(config: &LinkConfig) -> String {
         QueueLimit::Bytes(bytes) => text += &format!(" queue {bytes}"),
         QueueLimit::Bdp { factor, .. } => text += &format!(" queue {factor} bdp"),
     }
+    if let Some(discipline) = &config.discipline {
+        text += &format!(" ({})", discipline.name());
+    }
     if config.queue_counts_delay {
         text += ", those under delay included";
     }

@@ -1,7 +1,7 @@
 //! The links and routes of a network.
 
 use crate::{Affected, Direction, NetworkError, NetworkSpec, PathSpec, PerDirection, copy_name};
-use anabranch_net::{Change, LinkConfig, LinkId, LinkStats, Network, QueueLimit, RouteId};
+use anabranch_net::{Carried, Change, LinkConfig, LinkId, LinkStats, Network, QueueLimit, RouteId};
 use anabranch_units::{Duration, Instant, Rate, Seed};
 
 /// Network, routes and names of a [`NetworkSpec`]. `P` is the packet: the simulator's segments, the emulator's bytes.
@@ -67,7 +67,7 @@ struct Path {
     has_nic: bool,
 }
 
-impl<P: Clone> Topology<P> {
+impl<P: Carried> Topology<P> {
     /// Builds all links and routes of a specification, once for each client. Links draw from streams of `seed` that are
     /// named after them.
     ///
@@ -282,7 +282,7 @@ struct Builder<'a, P> {
 
 type Links = PerDirection<LinkId>;
 
-impl<P: Clone> Builder<'_, P> {
+impl<P: Carried> Builder<'_, P> {
     fn own_links(&mut self, path: &PathSpec) -> Result<(Links, Option<Links>), NetworkError> {
         let own = self.pair(&path.name, &path.down, &path.up)?;
         let Some(rate) = path.nic else {

@@ -16,9 +16,10 @@
 use crate::ack_path::AckPath;
 use crate::congestion::CongestionControl;
 use crate::first_path::FirstPath;
+use crate::queue::QueueDiscipline;
 use crate::receive_window::ReceiveWindow;
 use crate::registry::{
-    ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, Kind, ParamError, REINJECTIONS, SCHEDULERS, WINDOWS, find,
+    ACK_PATHS, CONGESTION, Entry, FIRST_PATHS, Kind, ParamError, QUEUES, REINJECTIONS, SCHEDULERS, WINDOWS, find,
 };
 use crate::reinjection::Reinjection;
 use crate::scheduler::Scheduler;
@@ -37,6 +38,8 @@ pub struct Catalogue {
     pub reinjections: Table<dyn Reinjection>,
     /// First-path policies: choose the path on which a connection begins.
     pub first_paths: Table<dyn FirstPath>,
+    /// Queue disciplines: choose the packet that leaves a link next, and what is dropped or marked.
+    pub queues: Table<dyn QueueDiscipline>,
 }
 
 /// The policies of one kind, in the order of the registry, then in that of their adding.
@@ -65,6 +68,7 @@ impl Default for Catalogue {
             ack_paths: Table::new("ACK path", ACK_PATHS),
             reinjections: Table::new("reinjection", REINJECTIONS),
             first_paths: Table::new("first path", FIRST_PATHS),
+            queues: Table::new("queue discipline", QUEUES),
         }
     }
 }
@@ -142,13 +146,15 @@ mod tests {
         fn make<T: Kind + ?Sized>(table: &Table<T>) {
             table.entries().iter().for_each(|entry| drop(entry.build_default()));
         }
-        let Catalogue { schedulers, congestion, windows, ack_paths, reinjections, first_paths } = Catalogue::default();
+        let Catalogue { schedulers, congestion, windows, ack_paths, reinjections, first_paths, queues } =
+            Catalogue::default();
         make(&schedulers);
         make(&congestion);
         make(&windows);
         make(&ack_paths);
         make(&reinjections);
         make(&first_paths);
+        make(&queues);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! - [`scheduler`]: a [`View`] in, a [`Decision`] out.
 //! - [`congestion`]: windows, loss responses and models of the path.
 //! - [`receive_window`], [`ack_path`], [`reinjection`] and [`first_path`]: the other kinds.
+//! - [`queue`]: the disciplines of the queues of links.
 //! - [`registry`]: names, typed parameters and constructors; a [`Catalogue`] holds our policies and those of a program.
 //! - [`forecast`]: predictions of what a subflow delivers, for schedulers that plan ahead.
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@ mod failure;
 pub mod first_path;
 pub mod forecast;
 mod parameter;
+pub mod queue;
 pub mod receive_window;
 pub mod registry;
 pub mod reinjection;

@@ -12,6 +12,7 @@ pub use crate::ack_path::ACK_PATHS;
 pub use crate::congestion::CONGESTION;
 pub use crate::first_path::FIRST_PATHS;
 pub use crate::parameter::{Domain, Flag, Number, Parameter, Params, Text, Value, flag, number, text};
+pub use crate::queue::QUEUES;
 pub use crate::receive_window::WINDOWS;
 pub use crate::reinjection::REINJECTIONS;
 pub use crate::scheduler::SCHEDULERS;

@@ -21,6 +21,9 @@ scheduler = { name = \"ecf\", beta = 0.5 }
 congestion = \"lia\"  # the windows stay as they are
 host = \"server\"     # both hosts unless given
 ```
+
+A queue discipline is one of a path or link, in both directions or, with `discipline-up` beside it, from server to
+client: `discipline = \"fq-codel\"` in `[path.NAME]` or `[link.NAME]`. It stays for the run.
 ";
 
 /// Words in a cell: no bar may end it early.
@@ -64,6 +67,7 @@ fn policies_md_is_what_the_registry_says() {
         section("ACK path", "ack-path", &all.ack_paths),
         section("Reinjection", "reinjection", &all.reinjections),
         section("First path", "first-path", &all.first_paths),
+        section("Queue discipline", "discipline", &all.queues),
     ]
     .concat();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policies.md");
@@ -101,4 +105,5 @@ fn every_policy_is_documented() {
     check(&all.ack_paths);
     check(&all.reinjections);
     check(&all.first_paths);
+    check(&all.queues);
 }

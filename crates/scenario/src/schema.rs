@@ -33,6 +33,8 @@ fn with_settings(catalogue: &Catalogue, settings: &[Setting]) -> String {
         ("ack-path", any_of(&catalogue.ack_paths)),
         ("reinjection", any_of(&catalogue.reinjections)),
         ("first-path", any_of(&catalogue.first_paths)),
+        ("discipline", any_of(&catalogue.queues)),
+        ("discipline-up", any_of(&catalogue.queues)),
     ] {
         schema["$defs"][key] = policies;
         point(&mut schema, key, None);

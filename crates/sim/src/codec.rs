@@ -34,6 +34,14 @@ impl Frame {
     fn empty() -> Box<Self> {
         Box::new(Frame { headers: BytesMut::with_capacity(LONGEST_HEADERS), payload: Payload::new() })
     }
+
+    pub(crate) fn headers(&self) -> &[u8] {
+        &self.headers
+    }
+
+    pub(crate) fn headers_mut(&mut self) -> &mut [u8] {
+        &mut self.headers
+    }
 }
 
 /// Segments whose memory is kept for those to come.

@@ -3,6 +3,7 @@
 use crate::address::address;
 use crate::{HostSpec, Spec, Workload};
 use anabranch_engine::{Config, ConnectionId, Endpoint, LocalAddress};
+use anabranch_net::Carried;
 use anabranch_paths::{Direction, Topology, copy_name};
 use anabranch_units::{Instant, Seed};
 
@@ -131,7 +132,7 @@ fn new_endpoint(config: &Config, seed: Seed) -> Endpoint {
 
 /// The hosts of a run in the order of their numbers: of each client in turn the client and its server, then one pair
 /// for each competing TCP.
-pub(crate) fn all<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Vec<Host> {
+pub(crate) fn all<P: Carried>(spec: &Spec, topology: &Topology<P>) -> Vec<Host> {
     let mut hosts = Vec::new();
     for client in 0..spec.clients {
         add_pairs(&mut hosts, spec, topology, client);
@@ -140,7 +141,7 @@ pub(crate) fn all<P: Clone>(spec: &Spec, topology: &Topology<P>) -> Vec<Host> {
 }
 
 /// Adds the hosts on the paths of one client.
-fn add_pairs<P: Clone>(hosts: &mut Vec<Host>, spec: &Spec, topology: &Topology<P>, client: usize) {
+fn add_pairs<P: Carried>(hosts: &mut Vec<Host>, spec: &Spec, topology: &Topology<P>, client: usize) {
     let reports_departures = spec.network.paths.iter().any(|path| path.nic.is_some());
     let config = |host: &HostSpec, addresses| Config {
         addresses,

@@ -1,7 +1,9 @@
 //! Packets under way.
 
 use crate::codec::Frame;
-use anabranch_wire::{Echo, Segment};
+use anabranch_net::Carried;
+use anabranch_units::Ecn;
+use anabranch_wire::{Echo, Segment, carriage};
 
 /// A packet in the network. Segments, frames and echoes lie behind a pointer, so that queues move little. The memory of
 /// a segment goes back to an endpoint (`Endpoint::reuse`), so that in the steady state nothing is allocated.
@@ -15,6 +17,33 @@ pub(crate) enum Packet {
     Echo(Box<Echo>),
     /// A datagram of this UDP workload, numbered among those.
     Datagram(u32),
+}
+
+impl Carried for Packet {
+    fn flow(&self) -> u64 {
+        match self {
+            Packet::Segment(segment) => segment.flow.digest(),
+            Packet::Frame(frame) => carriage::flow_of(frame.headers()),
+            Packet::Echo(_) => 0,
+            Packet::Datagram(workload) => 1 + u64::from(*workload),
+        }
+    }
+
+    fn ecn(&self) -> Ecn {
+        match self {
+            Packet::Segment(segment) => segment.ip.ecn,
+            Packet::Frame(frame) => carriage::ecn_of(frame.headers()),
+            Packet::Echo(_) | Packet::Datagram(_) => Ecn::NotEct,
+        }
+    }
+
+    fn mark(&mut self) {
+        match self {
+            Packet::Segment(segment) => segment.ip.ecn = Ecn::Ce,
+            Packet::Frame(frame) => carriage::mark(frame.headers_mut()),
+            Packet::Echo(_) | Packet::Datagram(_) => {}
+        }
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod ecn;
 mod entropy;
 mod id;
 pub mod input;
@@ -30,6 +31,7 @@ mod time;
 mod window;
 
 pub use bytes::Bytes;
+pub use ecn::Ecn;
 pub use entropy::{Entropy, Secret};
 pub use id::{AddressId, PathId, SubflowId};
 pub use key::{Hmac, Key, Nonce, Token, add_addr_hmac, join_hmac, same_mac};

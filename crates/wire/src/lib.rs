@@ -10,6 +10,7 @@
 //! - [`pattern`] is payload that a receiver can check without knowing the sender.
 #![forbid(unsafe_code)]
 
+pub mod carriage;
 mod checksum;
 mod codec;
 mod echo;
@@ -37,5 +38,5 @@ pub use mptcp::{
 pub use options::{Foreign, Handshake, Options, SackBlock, SackBlocks, Timestamps, UnknownOption};
 pub use payload::Payload;
 pub use plan::{plan, sack_room};
-pub use segment::{Ecn, Flags, IpHeader, Segment};
+pub use segment::{Flags, IpHeader, Segment};
 pub use too_big::TooBig;

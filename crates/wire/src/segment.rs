@@ -1,7 +1,7 @@
 //! One TCP segment in its IP packet.
 
 use crate::{FlowKey, Options, Payload};
-use anabranch_units::{Bytes, SubflowSeq};
+use anabranch_units::{Bytes, Ecn, SubflowSeq};
 use std::fmt;
 
 /// TCP control bits (RFC 9293 §3.1, with ECE and CWR of RFC 3168).
@@ -57,33 +57,6 @@ impl fmt::Display for Flags {
 impl fmt::Debug for Flags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-/// The ECN field of the IP header (RFC 3168 §5).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
-#[repr(u8)]
-pub enum Ecn {
-    /// Not ECN-capable.
-    #[default]
-    NotEct = 0,
-    /// ECN-capable, codepoint 1.
-    Ect1 = 1,
-    /// ECN-capable, codepoint 0.
-    Ect0 = 2,
-    /// Congestion experienced.
-    Ce = 3,
-}
-
-impl Ecn {
-    /// Reads the low two bits of the IPv4 type of service or IPv6 traffic class.
-    pub(crate) const fn from_bits(bits: u8) -> Self {
-        match bits & 3 {
-            0 => Ecn::NotEct,
-            1 => Ecn::Ect1,
-            2 => Ecn::Ect0,
-            _ => Ecn::Ce,
-        }
     }
 }
 

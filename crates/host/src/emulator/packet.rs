@@ -3,7 +3,9 @@
 //! A packet that leaves, is lost or is refused gives its buffer back, so in the steady state nothing is allocated.
 //! Buffers are plain vectors rather than `Bytes`, which would have to allocate a counter for each packet.
 
-use anabranch_units::Instant;
+use anabranch_net::Carried;
+use anabranch_units::{Ecn, Instant};
+use anabranch_wire::carriage;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -48,6 +50,20 @@ impl Packet {
 
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
+    }
+}
+
+impl Carried for Packet {
+    fn flow(&self) -> u64 {
+        carriage::flow_of(&self.bytes)
+    }
+
+    fn ecn(&self) -> Ecn {
+        carriage::ecn_of(&self.bytes)
+    }
+
+    fn mark(&mut self) {
+        carriage::mark(&mut self.bytes);
     }
 }
 

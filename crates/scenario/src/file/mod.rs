@@ -89,8 +89,13 @@ pub struct PathTable {
     pub loss: Option<At<Loss>>,
     /// Loss from client to server.
     pub loss_up: Option<At<Loss>>,
-    /// Capacity of the queue in each direction; 100p unless given.
+    /// Capacity of the queue in each direction; unless given that of the discipline: 100p of drop-tail.
     pub queue: Option<Of<Queue>>,
+    /// Discipline of the queue in each direction, or only from server to client if `discipline-up` is given; drop-tail
+    /// unless given.
+    pub discipline: Option<At<Policy>>,
+    /// Discipline of the queue from client to server.
+    pub discipline_up: Option<At<Policy>>,
     /// Packets under delay count as queued, as with the limit of Linux' netem; needs a queue in packets. False unless
     /// given.
     pub queue_counts_delay: Option<At<bool>>,
@@ -147,8 +152,14 @@ pub struct LinkTable {
     pub loss: Option<At<Loss>>,
     /// Loss from client to server.
     pub loss_up: Option<At<Loss>>,
-    /// Capacity of the queue in each direction, in packets or bytes; 100p unless given.
+    /// Capacity of the queue in each direction, in packets or bytes; unless given that of the discipline: 100p of
+    /// drop-tail.
     pub queue: Option<Of<Queue>>,
+    /// Discipline of the queue in each direction, or only from server to client if `discipline-up` is given; drop-tail
+    /// unless given.
+    pub discipline: Option<At<Policy>>,
+    /// Discipline of the queue from client to server.
+    pub discipline_up: Option<At<Policy>>,
     /// Packets under delay count as queued, as with the limit of Linux' netem; needs a queue in packets. False unless
     /// given.
     pub queue_counts_delay: Option<At<bool>>,

@@ -117,8 +117,8 @@ pub(crate) fn resolve(
     // count towards the limit of `clients`.
     let read = |table| HostSettings::read(settings, table);
     let hosts = [read(&file.host)?, read(&file.client)?, read(&file.server)?];
-    let shared = paths::shared(file, reading)?;
-    let paths = paths::paths(file, reading)?;
+    let shared = paths::shared(catalogue, file, reading)?;
+    let paths = paths::paths(catalogue, file, reading)?;
     let names: Vec<String> = paths.iter().map(|path| path.name.clone()).collect();
     let [both, of_client, of_server] = &hosts;
     let tables = [[both, of_client], [both, of_server]];

@@ -1,12 +1,13 @@
 //! Paths and shared links.
 
-use super::{Reading, known, middleboxes};
+use super::{Reading, known, middleboxes, policies};
 use crate::error::Problem;
 use crate::file::{
-    At, File, LinkTable, Loss, LossTable, Of, PathTable, Recordable, RecordingTable, Share, Speed, Unit,
+    At, File, LinkTable, Loss, LossTable, Of, PathTable, Policy, Recordable, RecordingTable, Share, Speed, Unit,
 };
-use anabranch_net::{LinkConfig, LossModel, QueueLimit, Reordering, Service};
+use anabranch_net::{Discipline, LinkConfig, LossModel, QueueLimit, Reordering, Service};
 use anabranch_paths::{Affected, PathSpec, SharedLink};
+use anabranch_policy::Catalogue;
 use anabranch_recording::{Recording, spread};
 use anabranch_units::Duration;
 use anabranch_units::quantity::Queue;
@@ -16,11 +17,13 @@ use std::sync::Arc;
 
 /// Default queue: Linux's old defaults of 100 and 1000 packets lie either side of a few Mbit/s.
 const QUEUE: QueueLimit = QueueLimit::Packets(100);
+/// Name of the discipline that needs no choices.
+const DROP_TAIL: &str = "drop-tail";
 /// Maximum number of paths: the number of addresses of the form 10.0.i.1.
 const MAX_PATHS: usize = 255;
 
 /// Returns the paths in the order of the file.
-pub(super) fn paths(file: &File, reading: &mut Reading<'_>) -> Result<Vec<PathSpec>, Problem> {
+pub(super) fn paths(catalogue: &Catalogue, file: &File, reading: &mut Reading<'_>) -> Result<Vec<PathSpec>, Problem> {
     let tables = in_order(&file.path);
     match tables.as_slice() {
         [] => return Err(Problem { span: None, problem: "there is no path".into(), help: Some(EXAMPLE.into()) }),
@@ -30,15 +33,20 @@ pub(super) fn paths(file: &File, reading: &mut Reading<'_>) -> Result<Vec<PathSp
         _ => {}
     }
     let links: Vec<String> = file.link.keys().cloned().collect();
-    tables.into_iter().map(|(name, at)| path(name, at, &links, reading)).collect()
+    tables.into_iter().map(|(name, at)| path(catalogue, name, at, &links, reading)).collect()
 }
 
 const EXAMPLE: &str = "accepted: tables such as [path.wlan] with rate = \"25mbit\" and delay = \"10ms\"";
 
 /// Returns the shared links in the order of the file.
-pub(super) fn shared(file: &File, reading: &mut Reading<'_>) -> Result<Vec<SharedLink>, Problem> {
+pub(super) fn shared(
+    catalogue: &Catalogue,
+    file: &File,
+    reading: &mut Reading<'_>,
+) -> Result<Vec<SharedLink>, Problem> {
     let link = |(name, at): (&String, &At<LinkTable>), reading: &mut Reading<'_>| {
-        let LinkTable { rate, down, up, delay, loss, loss_up, queue, queue_counts_delay } = &at.value;
+        let LinkTable { rate, down, up, delay, loss, loss_up, queue, discipline, discipline_up, queue_counts_delay } =
+            &at.value;
         if file.path.contains_key(name) {
             return Err(Problem::at(&at.span, format!("`{name}` is a path already"), "accepted: another name"));
         }
@@ -49,21 +57,29 @@ pub(super) fn shared(file: &File, reading: &mut Reading<'_>) -> Result<Vec<Share
         let delay = delay.as_ref().map_or(Duration::ZERO, |at| at.value.0);
         let speeds = Speeds { rate, down, up, trace: &None };
         let (down, up) = speeds.services(&at.span, name, reading)?;
-        let both = |service, loss: &Option<At<Loss>>| {
+        let both = |service, loss: &Option<At<Loss>>, discipline: &Option<At<Policy>>| {
             let mut config = LinkConfig::new(service, delay);
-            config.queue = limit(queue, Duration::ZERO);
-            config.queue_counts_delay = counts_delay(queue_counts_delay, config.queue)?;
+            (config.queue, config.discipline) = waiting(catalogue, queue, discipline, Duration::ZERO)?;
+            config.queue_counts_delay = counts_delay(queue_counts_delay, &config)?;
             config.loss = loss_model(loss)?;
             Ok(config)
         };
         losses(name, loss, loss_up, reading)?;
         let up_loss = if loss_up.is_some() { loss_up } else { loss };
-        Ok(SharedLink { name: name.clone(), down: both(down, loss)?, up: both(up, up_loss)? })
+        let up_discipline = if discipline_up.is_some() { discipline_up } else { discipline };
+        let (down, up) = (both(down, loss, discipline)?, both(up, up_loss, up_discipline)?);
+        Ok(SharedLink { name: name.clone(), down, up })
     };
     in_order(&file.link).into_iter().map(|entry| link(entry, reading)).collect()
 }
 
-fn path(name: &str, at: &At<PathTable>, links: &[String], reading: &mut Reading<'_>) -> Result<PathSpec, Problem> {
+fn path(
+    catalogue: &Catalogue,
+    name: &str,
+    at: &At<PathTable>,
+    links: &[String],
+    reading: &mut Reading<'_>,
+) -> Result<PathSpec, Problem> {
     let table = &at.value;
     if let Some(via) = &table.via {
         known("via", via, links)?;
@@ -116,13 +132,13 @@ fn path(name: &str, at: &At<PathTable>, links: &[String], reading: &mut Reading<
         let affected = if table.loss_up.is_some() { Affected::Down } else { Affected::Both };
         reading.recordings.loss(*source, name, affected);
     }
-    // The settings of a path hold for each direction; only rate and loss can differ between them.
-    let link = |service, loss: &Option<At<Loss>>| {
+    // The settings of a path hold for each direction; only rate, loss and discipline can differ between them.
+    let link = |service, loss: &Option<At<Loss>>, discipline: &Option<At<Policy>>| {
         let mut config = LinkConfig::new(service, delay);
         config.jitter = table.jitter.as_ref().map_or(Duration::ZERO, |at| at.value.0);
         config.jitter_reorders = table.jitter_reorders.unwrap_or(false);
-        config.queue = limit(&table.queue, delay * 2);
-        config.queue_counts_delay = counts_delay(&table.queue_counts_delay, config.queue)?;
+        (config.queue, config.discipline) = waiting(catalogue, &table.queue, discipline, delay * 2)?;
+        config.queue_counts_delay = counts_delay(&table.queue_counts_delay, &config)?;
         config.loss = loss_model(loss)?;
         config.duplication = share(&table.duplicate);
         config.corruption = share(&table.corrupt);
@@ -133,7 +149,9 @@ fn path(name: &str, at: &At<PathTable>, links: &[String], reading: &mut Reading<
         Ok(config)
     };
     let up_loss = if table.loss_up.is_some() { &table.loss_up } else { &table.loss };
-    let mut spec = PathSpec::new(name, link(down, &table.loss)?, link(up, up_loss)?);
+    let up_discipline = if table.discipline_up.is_some() { &table.discipline_up } else { &table.discipline };
+    let (down, up) = (link(down, &table.loss, &table.discipline)?, link(up, up_loss, up_discipline)?);
+    let mut spec = PathSpec::new(name, down, up);
     spec.nic = match &table.nic {
         Some(at) if at.value.0.is_zero() => {
             return Err(Problem::at(
@@ -277,19 +295,38 @@ pub(super) fn service(
     Ok((Service::from(trace), Some(source)))
 }
 
-fn limit(queue: &Option<Of<Queue>>, round_trip: Duration) -> QueueLimit {
+/// Resolves capacity and discipline of a queue.
+fn waiting(
+    catalogue: &Catalogue,
+    queue: &Option<Of<Queue>>,
+    discipline: &Option<At<Policy>>,
+    round_trip: Duration,
+) -> Result<(QueueLimit, Option<Discipline>), Problem> {
+    let found = policies::given(&catalogue.queues, discipline.as_ref())?;
+    let usual = found.as_ref().map_or(QUEUE, |(make, _)| QueueLimit::Packets(make().capabilities.limit));
+    // What every link does by itself, and sooner.
+    let found = found.filter(|(_, variant)| variant.name != DROP_TAIL);
+    let discipline = found.map(|(make, variant)| Discipline::new(&variant.to_string(), move || make().policy));
+    Ok((limit(queue, usual, round_trip), discipline))
+}
+
+fn limit(queue: &Option<Of<Queue>>, usual: QueueLimit, round_trip: Duration) -> QueueLimit {
     match queue.as_ref().map(|at| at.value.0) {
-        None => QUEUE,
+        None => usual,
         Some(Queue::Packets(packets)) => QueueLimit::Packets(packets),
         Some(Queue::Bytes(bytes)) => QueueLimit::Bytes(bytes),
         Some(Queue::Bdp(factor)) => QueueLimit::Bdp { factor, round_trip },
     }
 }
 
-/// Resolves `queue-counts-delay`, which needs a queue in packets.
-fn counts_delay(given: &Option<At<bool>>, queue: QueueLimit) -> Result<bool, Problem> {
+/// Resolves `queue-counts-delay`, which needs a drop-tail queue in packets.
+fn counts_delay(given: &Option<At<bool>>, config: &LinkConfig) -> Result<bool, Problem> {
     match given {
-        Some(at) if at.value && !matches!(queue, QueueLimit::Packets(_)) => {
+        Some(at) if at.value && config.discipline.is_some() => {
+            let help = "accepted: `queue-counts-delay` without `discipline`";
+            Err(Problem::at(&at.span, "only a drop-tail queue counts what is under delay", help))
+        }
+        Some(at) if at.value && !matches!(config.queue, QueueLimit::Packets(_)) => {
             let help = "accepted: a queue in packets, such as \"1000p\"";
             Err(Problem::at(&at.span, "`queue-counts-delay` counts packets, and the queue is not in packets", help))
         }

@@ -10,6 +10,7 @@ mod congestion;
 mod first_path;
 mod forecast;
 mod plan;
+mod queue;
 mod reinjection;
 mod simple;
 mod switching;

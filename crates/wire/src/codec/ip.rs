@@ -2,7 +2,8 @@
 
 use super::writer::Writer;
 use crate::error::{EmitError, Layer, MOST_EXTENSIONS, ParseError};
-use crate::{Checksum, Ecn, FlowKey, IpHeader};
+use crate::{Checksum, FlowKey, IpHeader};
+use anabranch_units::Ecn;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An IP header as read: what it says and where its payload lies.

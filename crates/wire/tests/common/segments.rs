@@ -1,9 +1,9 @@
 //! Every segment that has bytes: strategies that draw any combination of fields and options that fits.
 
-use anabranch_units::{AddressId, Dsn, Key, Nonce, SubflowSeq, Token};
+use anabranch_units::{AddressId, Dsn, Ecn, Key, Nonce, SubflowSeq, Token};
 use anabranch_wire::{
-    AddAddr, DataSeq, Dss, Ecn, Flags, FlowKey, IpHeader, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, MpOption,
-    Options, RemoveAddr, ResetReason, SackBlock, SackBlocks, Segment, Timestamps, UnknownOption,
+    AddAddr, DataSeq, Dss, Flags, FlowKey, IpHeader, JoinAck, JoinSyn, JoinSynAck, Map, MpCapable, MpOption, Options,
+    RemoveAddr, ResetReason, SackBlock, SackBlocks, Segment, Timestamps, UnknownOption,
 };
 use proptest::collection::vec;
 use proptest::option;

@@ -1,0 +1,265 @@
+//! DualPI2 (RFC 9332): one queue for transports whose marks are frequent (L4S) and one for others. A controller of the
+//! delay of the classic queue marks both, the classic with the square of the probability, so that a flow of either gets
+//! about the same rate.
+//!
+//! As of appendix A, at dequeue: the L queue marks by a ramp of its own delay as well. Between the queues a weighted
+//! round robin decides, whose credit changes only while both have packets, as Linux' does.
+
+use super::codel::millis;
+use super::fifo::Fifo;
+use super::{Capabilities, Cause, Entry, Next, Port, QueueDiscipline, Waiting};
+use crate::registry::{Number, number};
+use anabranch_units::{Duration, Ecn, Instant};
+
+const TARGET: Number =
+    number("target", "delay of the classic queue that is aimed at", 15.0, 0.1..=10_000.0).in_unit("ms");
+const UPDATE: Number =
+    number("update", "time between updates of the probability, Tupdate", 16.0, 1.0..=10_000.0).in_unit("ms");
+const ALPHA: Number = number("alpha", "integral gain", 0.16, 0.0..=100.0).in_unit("Hz");
+const BETA: Number = number("beta", "proportional gain", 3.2, 0.0..=100.0).in_unit("Hz");
+const COUPLING: Number =
+    number("coupling", "factor from the base probability to that of the L queue, k", 2.0, 0.0..=100.0);
+const THRESHOLD: Number =
+    number("threshold", "delay of the L queue from which on it marks, minTh", 0.8, 0.0..=1000.0).in_unit("ms");
+const RANGE: Number =
+    number("range", "delay beyond `threshold` within which the share of marks grows to one", 0.4, 0.0..=1000.0)
+        .in_unit("ms");
+const CLASSIC: Number =
+    number("classic-share", "share of the link that is the classic queue's while both wait", 0.1, 0.0..=1.0);
+
+/// As many bytes as this are never marked or dropped from: two full packets (appendix A).
+const FEW_BYTES: u64 = 2 * 1514;
+
+/// Entry in the table of its kind.
+pub const ENTRY: Entry = Entry::new(
+    "dualpi2",
+    "two queues, for L4S and others, whose marks are coupled",
+    include_str!("dualpi2.rs"),
+    |params| {
+        Box::new(DualPi2 {
+            target: millis(TARGET, params),
+            update: millis(UPDATE, params),
+            gains: (ALPHA.of(params), BETA.of(params)),
+            coupling: COUPLING.of(params),
+            ramp: (millis(THRESHOLD, params), millis(RANGE, params)),
+            classic_share: CLASSIC.of(params),
+            low: Lane::default(),
+            classic: Lane::default(),
+            credit: 0.0,
+            next_update: Instant::ZERO,
+            before: Duration::ZERO,
+            base: 0.0,
+        })
+    },
+)
+.paper("RFC 9332")
+.parameters(&[
+    TARGET.parameter(),
+    UPDATE.parameter(),
+    ALPHA.parameter(),
+    BETA.parameter(),
+    COUPLING.parameter(),
+    THRESHOLD.parameter(),
+    RANGE.parameter(),
+    CLASSIC.parameter(),
+])
+.capabilities(|_| Capabilities { limit: 10000 });
+
+/// One of the two queues.
+#[derive(Debug, Default)]
+struct Lane {
+    queue: Fifo,
+    /// Sum of probabilities that were not acted on yet.
+    sum: f64,
+}
+
+/// Two queues with coupled marks.
+#[derive(Debug)]
+pub struct DualPi2 {
+    target: Duration,
+    update: Duration,
+    gains: (f64, f64),
+    coupling: f64,
+    /// Threshold and width of the L queue's own marking.
+    ramp: (Duration, Duration),
+    classic_share: f64,
+    low: Lane,
+    classic: Lane,
+    /// Above 0 it is the classic queue's turn.
+    credit: f64,
+    next_update: Instant,
+    before: Duration,
+    /// Probability p' of the controller.
+    base: f64,
+}
+
+impl Lane {
+    /// True as often as `probability` says, at even distances (appendix A, `recur`).
+    fn recurs(&mut self, probability: f64) -> bool {
+        self.sum += probability;
+        let recurs = self.sum > 1.0;
+        if recurs {
+            self.sum -= 1.0;
+        }
+        recurs
+    }
+}
+
+impl DualPi2 {
+    /// Does the updates that were due by now.
+    fn catch_up(&mut self, now: Instant) {
+        if self.next_update == Instant::ZERO {
+            self.next_update = now + self.update;
+        }
+        while self.next_update <= now {
+            let at = self.next_update;
+            self.next_update += self.update;
+            let delay = self.classic.queue.front().map_or(Duration::ZERO, |first| at.since(first.since));
+            self.adjust(delay);
+            if self.base == 0.0 && self.classic.queue.len() == 0 && self.next_update <= now {
+                // Nothing changes until a packet comes.
+                let missed = now.since(self.next_update).as_nanos() / self.update.as_nanos().max(1) + 1;
+                self.next_update += self.update * missed;
+            }
+        }
+    }
+
+    fn adjust(&mut self, delay: Duration) {
+        let (now, before, target) = (delay.as_secs_f64(), self.before.as_secs_f64(), self.target.as_secs_f64());
+        let (alpha, beta) = self.gains;
+        self.base = (self.base + alpha * (now - target) + beta * (now - before)).clamp(0.0, 1.0);
+        self.before = delay;
+    }
+
+    /// Share of marks by the L queue's own delay.
+    fn ramp(&self, delay: Duration) -> f64 {
+        let (threshold, range) = self.ramp;
+        if delay >= threshold + range {
+            1.0
+        } else if delay > threshold {
+            (delay - threshold).as_secs_f64() / range.as_secs_f64()
+        } else {
+            0.0
+        }
+    }
+
+    /// The next packet in turn; whether it is of the L queue.
+    fn turn(&mut self) -> Option<(Waiting, bool)> {
+        let both = self.low.queue.len() > 0 && self.classic.queue.len() > 0;
+        let low = self.classic.queue.len() == 0 || (both && self.credit <= 0.0);
+        let packet = if low { self.low.queue.pop() } else { self.classic.queue.pop() };
+        let Some(packet) = packet else {
+            self.credit = 0.0;
+            return None;
+        };
+        if both {
+            let share = if low { self.classic_share } else { self.classic_share - 1.0 };
+            self.credit += share * f64::from(packet.size);
+        }
+        Some((packet, low))
+    }
+
+    /// The packet whose turn it is, marked or not; `None` if it is dropped.
+    fn treat(&mut self, mut packet: Waiting, low: bool, held: u64, now: Instant) -> Option<Waiting> {
+        let (coupled, squared) = (self.coupling * self.base, self.base * self.base);
+        let few = held <= FEW_BYTES;
+        if low {
+            let own = if self.low.queue.len() > 0 { self.ramp(now.since(packet.since)) } else { 0.0 };
+            let overload = coupled >= 1.0;
+            if overload && !few && self.low.recurs(squared) {
+                return None; // Marks alone do not help any more (appendix A.2).
+            }
+            let marks = if few { own } else { own.max(coupled.min(1.0)) };
+            if overload || self.low.recurs(marks) {
+                packet.mark();
+            }
+        } else if !few && self.classic.recurs(squared) {
+            // At the probability at which L marks all, ECN no longer protects the others (p_Cmax).
+            let unresponsive = self.coupling > 0.0 && squared >= 1.0 / (self.coupling * self.coupling);
+            if unresponsive || !packet.mark() {
+                return None;
+            }
+        }
+        Some(packet)
+    }
+}
+
+impl QueueDiscipline for DualPi2 {
+    fn enqueue(&mut self, packet: Waiting, port: &mut Port<'_>) {
+        self.catch_up(port.now);
+        if port.is_over() {
+            return port.drop(packet, Cause::Full);
+        }
+        match packet.ecn {
+            Ecn::Ect1 | Ecn::Ce => self.low.queue.push(packet),
+            Ecn::NotEct | Ecn::Ect0 => self.classic.queue.push(packet),
+        }
+    }
+
+    fn dequeue(&mut self, port: &mut Port<'_>) -> Next {
+        self.catch_up(port.now);
+        loop {
+            let held = self.low.queue.bytes() + self.classic.queue.bytes();
+            let Some((packet, low)) = self.turn() else { return Next::Nothing };
+            match self.treat(packet, low, held, port.now) {
+                Some(packet) => return Next::Packet(packet),
+                None => port.drop(packet, Cause::Early),
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.low.queue.clear();
+        self.classic.queue.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::registry::Params;
+
+    /// A classic queue of 25 ms at the first update, 20 ms at the second: p' by hand, marks with k·p', drops with p'².
+    #[test]
+    fn marks_are_coupled_by_the_square() {
+        let mut it = made();
+        it.adjust(Duration::from_millis(25));
+        let first = 0.16 * 0.010 + 3.2 * 0.025;
+        assert!((it.base - first).abs() < 1e-15);
+        it.adjust(Duration::from_millis(20));
+        let second = first + 0.16 * 0.005 - 3.2 * 0.005;
+        assert!((it.base - second).abs() < 1e-15);
+        let count = |lane: &mut Lane, p: f64| (0..10_000).filter(|_| lane.recurs(p)).count();
+        let (marks, drops) = (count(&mut Lane::default(), 2.0 * second), count(&mut Lane::default(), second * second));
+        assert_eq!((marks, drops), ((20_000.0 * second) as usize, (10_000.0 * second * second) as usize));
+    }
+
+    #[test]
+    fn the_l_queue_goes_first_and_the_classic_one_keeps_its_share() {
+        let mut bench = Bench::new(made(), 1000);
+        (0..100).for_each(|id| bench.come(0, id, 0));
+        (100..200).for_each(|id| bench.come_with(0, id, 0, Ecn::Ect1));
+        let left: Vec<u32> = (0..100).filter_map(|_| bench.leave(0)).collect();
+        let classic = left.iter().filter(|id| **id < 100).count();
+        assert_eq!((left[0], classic), (100, 10));
+    }
+
+    fn made() -> DualPi2 {
+        let params = Params::default();
+        DualPi2 {
+            target: millis(TARGET, &params),
+            update: millis(UPDATE, &params),
+            gains: (ALPHA.of(&params), BETA.of(&params)),
+            coupling: COUPLING.of(&params),
+            ramp: (millis(THRESHOLD, &params), millis(RANGE, &params)),
+            classic_share: CLASSIC.of(&params),
+            low: Lane::default(),
+            classic: Lane::default(),
+            credit: 0.0,
+            next_update: Instant::ZERO,
+            before: Duration::ZERO,
+            base: 0.0,
+        }
+    }
+}
