@@ -236,7 +236,7 @@ pub(crate) fn links(outcome: &Outcome) -> Table {
             link.name.clone(),
             stats.delivered.to_string(),
             format!("{:.2}", stats.delivered_bytes.as_f64() / 1e6),
-            dropped.queue.to_string(),
+            (dropped.queue + dropped.early).to_string(),
             dropped.loss.to_string(),
             (dropped.down + dropped.blackhole).to_string(),
             stats.mean_queue_delay().map_or(String::new(), |delay| short(delay.as_millis_f64())),

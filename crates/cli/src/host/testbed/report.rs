@@ -203,7 +203,7 @@ fn links(report: &EmulatorReport) -> Table {
         let counts = [
             stats.offered,
             stats.delivered,
-            stats.dropped.queue,
+            stats.dropped.queue + stats.dropped.early,
             stats.dropped.loss,
             stats.dropped.down,
             stats.dropped.blackhole,
