@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{SWEEP, anabranch, directory, succeed};
+use common::{POLICY_LISTS, SWEEP, anabranch, directory, succeed};
 use std::fs;
 use std::path::Path;
 
@@ -95,17 +95,7 @@ fn a_place_that_takes_no_files_is_named() {
 #[test]
 fn the_lists_are_listed() {
     let said = succeed(Path::new("."), &["list"]);
-    for list in [
-        "schedulers",
-        "congestion",
-        "windows",
-        "ack-paths",
-        "reinjection",
-        "first-paths",
-        "queues",
-        "profiles",
-        "studies",
-    ] {
+    for list in POLICY_LISTS.into_iter().chain(["profiles", "studies"]) {
         assert!(said.lines().any(|line| line.starts_with(&format!("{list} "))), "{list}: {said}");
     }
     assert!(said.contains("anabranch list schedulers"), "{said}");

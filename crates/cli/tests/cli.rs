@@ -1,6 +1,9 @@
 //! The program as its users meet it: what it prints, what it writes, how it ends.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
+use common::POLICY_LISTS;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -327,18 +330,7 @@ fn what_fails_ends_with_1() {
 #[test]
 fn lists_and_schema() {
     let here = directory("lists");
-    for what in [
-        "schedulers",
-        "congestion",
-        "windows",
-        "ack-paths",
-        "reinjection",
-        "first-paths",
-        "queues",
-        "middleboxes",
-        "profiles",
-        "scenarios",
-    ] {
+    for what in POLICY_LISTS.into_iter().chain(["middleboxes", "profiles", "scenarios"]) {
         let items: serde_json::Value = serde_json::from_str(&succeed(&here, &["list", what, "--json"])).unwrap();
         let items = items["entries"].as_array().unwrap();
         let text = succeed(&here, &["list", what]);
@@ -360,7 +352,7 @@ fn lists_and_schema() {
 #[test]
 fn every_policy_is_explained() {
     let here = directory("explained");
-    for what in ["schedulers", "congestion", "windows", "ack-paths", "reinjection", "first-paths", "queues"] {
+    for what in POLICY_LISTS {
         let items: serde_json::Value = serde_json::from_str(&succeed(&here, &["list", what, "--json"])).unwrap();
         for item in items["entries"].as_array().unwrap() {
             let name = item["name"].as_str().unwrap();

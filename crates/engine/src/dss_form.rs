@@ -40,7 +40,7 @@ pub(crate) struct DssForm {
     short_end: Option<u64>,
     /// Time at which a subflow was last given up with data under way.
     strayed: Option<Instant>,
-    /// No short number is under way any more.
+    /// Short numbers are no longer under way.
     settled: bool,
 }
 
@@ -72,16 +72,15 @@ impl DssForm {
         seq(dsn, !self.long_ack && (cramped || self.short))
     }
 
-    /// The peer has sent a DSN of this form when we had its stream up to `offset`. Returns true if segments become
-    /// shorter.
+    /// Notes a DSN of the peer, whose stream we have up to `offset`. Returns true if segments become shorter.
     pub(crate) fn note_peer(&mut self, dsn: DataSeq, offset: u64) -> bool {
         let first = !self.long_ack && (matches!(dsn, DataSeq::Long(_)) || offset >= LONG_FROM);
         self.long_ack |= first;
         first && self.short
     }
 
-    /// All before `offset` in our stream is acknowledged, and all before `sent` was sent. Returns true if segments
-    /// become shorter.
+    /// Notes that our stream is acknowledged up to `offset` and was sent up to `sent`. Returns true if segments become
+    /// shorter.
     pub(crate) fn note_acked(&mut self, offset: u64, sent: u64) -> bool {
         let first = self.short && self.short_end.is_none() && offset >= LONG_FROM;
         if first {
@@ -90,7 +89,7 @@ impl DssForm {
         first
     }
 
-    /// A subflow was given up with data under way.
+    /// Notes that a subflow was given up with data under way.
     pub(crate) fn note_strayed(&mut self, now: Instant) {
         self.strayed = Some(now);
     }
@@ -140,6 +139,7 @@ mod tests {
             assert_eq!(form.note_acked(LONG_FROM, LONG_FROM), short);
             assert!(!form.note_acked(LONG_FROM, LONG_FROM), "once");
             assert!(fits(form), "{form:?}");
+            assert_eq!(form.map(Dsn::new(7)), DataSeq::Long(Dsn::new(7)), "whatever is repeated");
             assert!(!form.note_peer(dsn, LONG_FROM - 1));
             assert_eq!(form.note_peer(dsn, LONG_FROM), short && !long_ack);
             assert!(fits(form), "{form:?}");

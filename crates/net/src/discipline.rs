@@ -1,9 +1,10 @@
-//! Discipline of a link's queue at work: it orders descriptions of packets, and the packets lie here.
+//! Packets that wait at a link, and the discipline that orders descriptions of them.
 
 use crate::impairment::Fate;
 use crate::parcel::{Carried, Parcel};
 use anabranch_policy::queue::{Cause, Limit, Next, Port, QueueDiscipline, Waiting};
 use anabranch_units::{Bytes, Duration, Instant, Rate, Seed, Stream};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ impl Discipline {
         Discipline { name: name.into(), make: Arc::new(make) }
     }
 
-    /// Returns its name, with its parameters where it was given some.
+    /// Returns the name of the discipline, with its parameters where some were given.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -58,17 +59,17 @@ pub(crate) struct Waiters<P> {
     limit: Limit,
     slots: Vec<Option<Held<P>>>,
     free: Vec<u32>,
-    dropped: Vec<(Waiting, Cause)>,
-    /// Time before which none may leave, if the discipline has said so.
+    dropped: VecDeque<(Waiting, Cause)>,
+    /// Time before which no packet may leave, if the discipline has said so; `Instant::MAX` otherwise.
     pub(crate) again: Instant,
 }
 
 impl<P: Carried> Waiters<P> {
-    /// No packet waits. Random elements draw from the stream `link/NAME/queue`.
+    /// Makes an empty queue. Random elements draw from the stream `link/NAME/queue`.
     pub(crate) fn new(discipline: &Discipline, limit: Limit, rate: Rate, name: &str, seed: Seed) -> Self {
         let mut stream = seed.stream(&format!("link/{name}/queue"));
         let (salt, policy) = (stream.next_u64(), (discipline.make)());
-        let (slots, free, dropped, again) = (Vec::new(), Vec::new(), Vec::new(), Instant::MAX);
+        let (slots, free, dropped, again) = (Vec::new(), Vec::new(), VecDeque::new(), Instant::MAX);
         Waiters { policy, stream, salt, rate, limit, slots, free, dropped, again }
     }
 
@@ -115,14 +116,9 @@ impl<P: Carried> Waiters<P> {
 
     /// The next of the packets that the discipline dropped.
     pub(crate) fn pop_refused(&mut self) -> Option<Refused<P>> {
-        // In the order in which they were dropped: there are few, and mostly one.
-        while !self.dropped.is_empty() {
-            let (packet, cause) = self.dropped.remove(0);
-            if let Some(held) = self.remove(packet.id) {
-                return Some(Refused { parcel: held.parcel, early: cause == Cause::Early });
-            }
-        }
-        None
+        let (packet, cause) = self.dropped.pop_front()?;
+        let held = self.remove(packet.id)?;
+        Some(Refused { parcel: held.parcel, early: cause == Cause::Early })
     }
 
     /// Empties the queue.

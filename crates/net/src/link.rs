@@ -338,7 +338,7 @@ impl<P: Carried> Link<P> {
         }
     }
 
-    /// The same where each departure makes room for a packet that is chosen then.
+    /// Notices the departures up to `now` of a link with a discipline, which chooses a packet at each of them.
     fn settle_choices(&mut self) {
         loop {
             let at = self.next_departure.min(self.again);

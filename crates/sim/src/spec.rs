@@ -378,7 +378,7 @@ impl Spec {
         spec
     }
 
-    /// The same run over one path, with all others as its backups: the baseline of using several at once.
+    /// Returns the run over one path with all others as its backups: the baseline of using several at once.
     pub fn with_backups(&self, path: usize) -> Self {
         let mut spec = self.clone();
         spec.network.primary = path;

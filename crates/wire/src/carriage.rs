@@ -10,7 +10,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 /// Returns a hash of addresses, protocol and, of TCP and UDP, ports: the same for each packet of a flow in one
-/// direction. Of what is no IP packet, and of ports in extension headers' stead, there is nothing to read.
+/// direction. Fragments and packets with extension headers count without ports; bytes that are no IP packet give 0.
 pub fn flow_of(packet: &[u8]) -> u64 {
     let (addresses, protocol, payload) = match packet.first().map(|first| first >> 4) {
         Some(4) if packet.len() >= V4_HEADER => {
@@ -28,7 +28,7 @@ pub fn flow_of(packet: &[u8]) -> u64 {
     hash([addresses, &[protocol], ports])
 }
 
-/// Returns the ECN field; of what is no IP packet that of a transport without ECN.
+/// Returns the ECN field; not-ECT for bytes that are no IP packet.
 pub fn ecn_of(packet: &[u8]) -> Ecn {
     match packet {
         [first, second, ..] if first >> 4 == 4 => Ecn::from_bits(*second),
@@ -70,7 +70,7 @@ impl FlowKey {
     }
 }
 
-/// FNV-1a of 64 bits (RFC 9923): the same on every platform.
+/// Hash FNV-1a of 64 bits (Fowler, Noll and Vo): the same on every platform.
 fn hash<const N: usize>(parts: [&[u8]; N]) -> u64 {
     let bytes = parts.into_iter().flatten();
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))

@@ -8,6 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+/// Lists of policies that `anabranch list` prints.
+pub const POLICY_LISTS: [&str; 7] =
+    ["schedulers", "congestion", "windows", "ack-paths", "reinjection", "first-paths", "queues"];
+
 /// A study of two systems.
 pub const STUDY: &str = r#"
 title = "Two schedulers by loss"

@@ -3,7 +3,7 @@
 
 use super::control::Control;
 use super::fifo::Fifo;
-use super::{Cause, Entry, Next, Port, QueueDiscipline, Waiting};
+use super::{Entry, Next, Port, QueueDiscipline, Waiting};
 use crate::registry::{Flag, Number, Params, flag, number};
 use anabranch_units::Duration;
 
@@ -43,10 +43,7 @@ pub struct CoDel {
 
 impl QueueDiscipline for CoDel {
     fn enqueue(&mut self, packet: Waiting, port: &mut Port<'_>) {
-        match port.is_over() {
-            true => port.drop(packet, Cause::Full),
-            false => self.queue.push(packet),
-        }
+        self.queue.admit(packet, port);
     }
 
     fn dequeue(&mut self, port: &mut Port<'_>) -> Next {

@@ -13,7 +13,8 @@ pub struct Control {
     target: Duration,
     interval: Duration,
     marks: bool,
-    /// Packets wait too long since an interval before; `None` if the last one did not.
+    /// Time from which on the queue is bad: an interval after the first packet that waited too long. `None` if the last
+    /// one did not.
     bad_from: Option<Instant>,
     dropping: bool,
     next_drop: Instant,
@@ -65,7 +66,7 @@ impl Control {
         packet
     }
 
-    /// Dropping begins, near the rate at which it ended if that was not long ago.
+    /// Begins to drop, near the rate at which dropping ended if that was not long ago.
     fn begin(&mut self, now: Instant) {
         self.dropping = true;
         let last = self.count.saturating_sub(self.began_at);

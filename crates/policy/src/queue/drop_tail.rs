@@ -3,7 +3,7 @@
 //! A link without any other discipline is this one, and knows each packet's departure as soon as it comes.
 
 use super::fifo::Fifo;
-use super::{Capabilities, Cause, Entry, Next, Port, QueueDiscipline, Waiting};
+use super::{Capabilities, Entry, Next, Port, QueueDiscipline, Waiting};
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -20,10 +20,7 @@ pub struct DropTail(Fifo);
 
 impl QueueDiscipline for DropTail {
     fn enqueue(&mut self, packet: Waiting, port: &mut Port<'_>) {
-        match port.is_over() {
-            true => port.drop(packet, Cause::Full),
-            false => self.0.push(packet),
-        }
+        self.0.admit(packet, port);
     }
 
     fn dequeue(&mut self, _port: &mut Port<'_>) -> Next {
@@ -37,6 +34,7 @@ impl QueueDiscipline for DropTail {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Cause;
     use super::super::testing::Bench;
     use super::*;
 

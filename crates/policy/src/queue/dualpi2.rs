@@ -7,8 +7,9 @@
 
 use super::codel::millis;
 use super::fifo::Fifo;
+use super::updates::Updates;
 use super::{Capabilities, Cause, Entry, Next, Port, QueueDiscipline, Waiting};
-use crate::registry::{Number, number};
+use crate::registry::{Number, Params, number};
 use anabranch_units::{Duration, Ecn, Instant};
 
 const TARGET: Number =
@@ -27,7 +28,7 @@ const RANGE: Number =
 const CLASSIC: Number =
     number("classic-share", "share of the link that is the classic queue's while both wait", 0.1, 0.0..=1.0);
 
-/// As many bytes as this are never marked or dropped from: two full packets (appendix A).
+/// Bytes held below which nothing is marked or dropped: two full packets (appendix A).
 const FEW_BYTES: u64 = 2 * 1514;
 
 /// Entry in the table of its kind.
@@ -35,22 +36,7 @@ pub const ENTRY: Entry = Entry::new(
     "dualpi2",
     "two queues, for L4S and others, whose marks are coupled",
     include_str!("dualpi2.rs"),
-    |params| {
-        Box::new(DualPi2 {
-            target: millis(TARGET, params),
-            update: millis(UPDATE, params),
-            gains: (ALPHA.of(params), BETA.of(params)),
-            coupling: COUPLING.of(params),
-            ramp: (millis(THRESHOLD, params), millis(RANGE, params)),
-            classic_share: CLASSIC.of(params),
-            low: Lane::default(),
-            classic: Lane::default(),
-            credit: 0.0,
-            next_update: Instant::ZERO,
-            before: Duration::ZERO,
-            base: 0.0,
-        })
-    },
+    |params| Box::new(DualPi2::new(params)),
 )
 .paper("RFC 9332")
 .parameters(&[
@@ -65,7 +51,7 @@ pub const ENTRY: Entry = Entry::new(
 ])
 .capabilities(|_| Capabilities { limit: 10000 });
 
-/// One of the two queues.
+/// Queue of one kind of transport.
 #[derive(Debug, Default)]
 struct Lane {
     queue: Fifo,
@@ -77,7 +63,6 @@ struct Lane {
 #[derive(Debug)]
 pub struct DualPi2 {
     target: Duration,
-    update: Duration,
     gains: (f64, f64),
     coupling: f64,
     /// Threshold and width of the L queue's own marking.
@@ -85,9 +70,9 @@ pub struct DualPi2 {
     classic_share: f64,
     low: Lane,
     classic: Lane,
-    /// Above 0 it is the classic queue's turn.
+    /// Credit of the classic queue in bytes: above 0 its packet is next.
     credit: f64,
-    next_update: Instant,
+    updates: Updates,
     before: Duration,
     /// Probability p' of the controller.
     base: f64,
@@ -106,20 +91,29 @@ impl Lane {
 }
 
 impl DualPi2 {
+    fn new(params: &Params) -> Self {
+        DualPi2 {
+            target: millis(TARGET, params),
+            gains: (ALPHA.of(params), BETA.of(params)),
+            coupling: COUPLING.of(params),
+            ramp: (millis(THRESHOLD, params), millis(RANGE, params)),
+            classic_share: CLASSIC.of(params),
+            low: Lane::default(),
+            classic: Lane::default(),
+            credit: 0.0,
+            updates: Updates::new(millis(UPDATE, params)),
+            before: Duration::ZERO,
+            base: 0.0,
+        }
+    }
+
     /// Does the updates that were due by now.
     fn catch_up(&mut self, now: Instant) {
-        if self.next_update == Instant::ZERO {
-            self.next_update = now + self.update;
-        }
-        while self.next_update <= now {
-            let at = self.next_update;
-            self.next_update += self.update;
-            let delay = self.classic.queue.front().map_or(Duration::ZERO, |first| at.since(first.since));
-            self.adjust(delay);
-            if self.base == 0.0 && self.classic.queue.len() == 0 && self.next_update <= now {
-                // Nothing changes until a packet comes.
-                let missed = now.since(self.next_update).as_nanos() / self.update.as_nanos().max(1) + 1;
-                self.next_update += self.update * missed;
+        while let Some(at) = self.updates.due(now) {
+            let first = self.classic.queue.front();
+            self.adjust(first.map_or(Duration::ZERO, |first| at.since(first.since)));
+            if self.base == 0.0 && self.classic.queue.len() == 0 {
+                self.updates.skip(now);
             }
         }
     }
@@ -218,12 +212,11 @@ impl QueueDiscipline for DualPi2 {
 mod tests {
     use super::super::testing::Bench;
     use super::*;
-    use crate::registry::Params;
 
-    /// A classic queue of 25 ms at the first update, 20 ms at the second: p' by hand, marks with k·p', drops with p'².
+    /// Probability p' after a classic delay of 25 ms and then 20 ms, by hand; marks come with k·p', drops with p'².
     #[test]
     fn marks_are_coupled_by_the_square() {
-        let mut it = made();
+        let mut it = DualPi2::new(&Params::default());
         it.adjust(Duration::from_millis(25));
         let first = 0.16 * 0.010 + 3.2 * 0.025;
         assert!((it.base - first).abs() < 1e-15);
@@ -237,29 +230,11 @@ mod tests {
 
     #[test]
     fn the_l_queue_goes_first_and_the_classic_one_keeps_its_share() {
-        let mut bench = Bench::new(made(), 1000);
+        let mut bench = Bench::new(DualPi2::new(&Params::default()), 1000);
         (0..100).for_each(|id| bench.come(0, id, 0));
         (100..200).for_each(|id| bench.come_with(0, id, 0, Ecn::Ect1));
         let left: Vec<u32> = (0..100).filter_map(|_| bench.leave(0)).collect();
         let classic = left.iter().filter(|id| **id < 100).count();
         assert_eq!((left[0], classic), (100, 10));
-    }
-
-    fn made() -> DualPi2 {
-        let params = Params::default();
-        DualPi2 {
-            target: millis(TARGET, &params),
-            update: millis(UPDATE, &params),
-            gains: (ALPHA.of(&params), BETA.of(&params)),
-            coupling: COUPLING.of(&params),
-            ramp: (millis(THRESHOLD, &params), millis(RANGE, &params)),
-            classic_share: CLASSIC.of(&params),
-            low: Lane::default(),
-            classic: Lane::default(),
-            credit: 0.0,
-            next_update: Instant::ZERO,
-            before: Duration::ZERO,
-            base: 0.0,
-        }
     }
 }

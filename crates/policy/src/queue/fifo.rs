@@ -1,6 +1,6 @@
 //! Packets in the order in which they came.
 
-use super::Waiting;
+use super::{Cause, Port, Waiting};
 use std::collections::VecDeque;
 
 /// A line of packets with its bytes.
@@ -11,6 +11,14 @@ pub(super) struct Fifo {
 }
 
 impl Fifo {
+    /// Appends a packet, or drops it if the link is full.
+    pub(super) fn admit(&mut self, packet: Waiting, port: &mut Port<'_>) {
+        match port.is_over() {
+            true => port.drop(packet, Cause::Full),
+            false => self.push(packet),
+        }
+    }
+
     pub(super) fn push(&mut self, packet: Waiting) {
         self.bytes += u64::from(packet.size);
         self.line.push_back(packet);

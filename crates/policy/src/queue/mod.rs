@@ -9,17 +9,19 @@ mod conformance;
 mod control;
 mod fifo;
 mod flows;
+mod updates;
 
 pub use control::Control;
 
 use crate::registry::{self, Built, Kind, policies};
 use anabranch_units::{Ecn, Instant, Rate, Stream};
+use std::collections::VecDeque;
 use std::fmt::Debug;
 
 /// A packet that waits at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Number by which the link knows it; of no other packet that waits there.
+    /// Number of the packet at its link, unique among those that wait there.
     pub id: u32,
     /// Length on the wire, in bytes.
     pub size: u32,
@@ -27,18 +29,18 @@ pub struct Waiting {
     pub flow: u64,
     /// ECN field; a discipline marks by setting it.
     pub ecn: Ecn,
-    /// Time at which it came.
+    /// Time of arrival at the link.
     pub since: Instant,
 }
 
 /// Answer of a discipline to a link that can send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// This packet leaves.
+    /// Packet that leaves now.
     Packet(Waiting),
-    /// None may leave before then. Later than the time at which it was asked.
+    /// Time before which no packet may leave; later than now.
     At(Instant),
-    /// None waits.
+    /// Answer of an empty queue.
     Nothing,
 }
 
@@ -51,7 +53,7 @@ pub enum Cause {
     Early,
 }
 
-/// The most that a link holds, with the packet that it is sending; both bind.
+/// Largest amount that a link may hold, the packet in service included; both fields bind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// Number of packets.
@@ -63,20 +65,20 @@ pub struct Limit {
 /// The link as a discipline sees it.
 #[derive(Debug)]
 pub struct Port<'a> {
-    /// Now.
+    /// Time of the call.
     pub now: Instant,
     /// Mean rate of the link.
     pub rate: Rate,
-    /// The most that it holds.
+    /// Largest amount that the link may hold.
     pub limit: Limit,
-    /// Packets that it holds, with the one that it is sending and the one that comes.
+    /// Packets that the link holds, with the one in service and the one that comes.
     pub packets: u32,
-    /// Bytes that it holds, counted likewise.
+    /// Bytes of those packets.
     pub bytes: u64,
     /// Random numbers of this link's discipline.
     pub stream: &'a mut Stream,
     /// Packets dropped so far.
-    pub dropped: &'a mut Vec<(Waiting, Cause)>,
+    pub dropped: &'a mut VecDeque<(Waiting, Cause)>,
 }
 
 /// Orders the packets that wait at a link.
@@ -132,14 +134,14 @@ policies! {
 }
 
 impl Limit {
-    /// Returns true if a packet of `size` bytes may join what is held. What finds nothing always may.
+    /// Returns true if a packet of `size` bytes may join those held. A link that holds none admits any packet.
     pub fn admits(self, size: u32, packets: u32, bytes: u64) -> bool {
         packets == 0 || (packets < self.packets && bytes.saturating_add(u64::from(size)) <= self.bytes)
     }
 }
 
 impl Waiting {
-    /// Marks the packet, if its transport knows marks. Returns whether it has one now.
+    /// Marks the packet if its transport knows marks. Returns whether the packet has a mark afterwards.
     pub fn mark(&mut self) -> bool {
         if self.ecn.is_capable() {
             self.ecn = Ecn::Ce;
@@ -158,7 +160,7 @@ impl Port<'_> {
     pub fn drop(&mut self, packet: Waiting, cause: Cause) {
         self.packets -= 1;
         self.bytes -= u64::from(packet.size);
-        self.dropped.push((packet, cause));
+        self.dropped.push_back((packet, cause));
     }
 }
 

@@ -1,13 +1,14 @@
 //! PIE, "proportional integral controller enhanced" (RFC 8033): drops what comes with a probability that follows the
 //! delay of the queue and its change.
 //!
-//! The delay is that of the packet that left last, by its time stamp (§4.2 leaves the choice), and early drops are
-//! spread evenly (§5.1 and appendix B).
+//! Of the ways to know the delay (§4.3) this is the time stamp of the packet that left last. Early drops are spread
+//! evenly (§5.4).
 
 use super::codel::millis;
 use super::fifo::Fifo;
+use super::updates::Updates;
 use super::{Cause, Entry, Next, Port, QueueDiscipline, Waiting};
-use crate::registry::{Flag, Number, flag, number};
+use crate::registry::{Flag, Number, Params, flag, number};
 use anabranch_units::{Duration, Instant};
 
 const TARGET: Number =
@@ -35,22 +36,7 @@ pub const ENTRY: Entry = Entry::new(
     "pie",
     "drops with a probability that follows the queue's delay and its change",
     include_str!("pie.rs"),
-    |params| {
-        Box::new(Pie {
-            target: millis(TARGET, params),
-            update: millis(UPDATE, params),
-            burst: millis(BURST, params),
-            gains: (ALPHA.of(params), BETA.of(params)),
-            marks_below: ECN.of(params).then(|| MARKED.of(params)),
-            queue: Fifo::default(),
-            next_update: Instant::ZERO,
-            delay: Duration::ZERO,
-            before: Duration::ZERO,
-            probability: 0.0,
-            sum: 0.0,
-            burst_left: millis(BURST, params),
-        })
-    },
+    |params| Box::new(Pie::new(params)),
 )
 .paper("RFC 8033")
 .parameters(&[
@@ -67,12 +53,12 @@ pub const ENTRY: Entry = Entry::new(
 #[derive(Debug)]
 pub struct Pie {
     target: Duration,
-    update: Duration,
+    every: Duration,
     burst: Duration,
     gains: (f64, f64),
     marks_below: Option<f64>,
     queue: Fifo,
-    next_update: Instant,
+    updates: Updates,
     /// Delay of the packet that left last, and what it was at the last update.
     delay: Duration,
     before: Duration,
@@ -83,18 +69,31 @@ pub struct Pie {
 }
 
 impl Pie {
+    fn new(params: &Params) -> Self {
+        let every = millis(UPDATE, params);
+        let burst = millis(BURST, params);
+        Pie {
+            target: millis(TARGET, params),
+            every,
+            burst,
+            gains: (ALPHA.of(params), BETA.of(params)),
+            marks_below: ECN.of(params).then(|| MARKED.of(params)),
+            queue: Fifo::default(),
+            updates: Updates::new(every),
+            delay: Duration::ZERO,
+            before: Duration::ZERO,
+            probability: 0.0,
+            sum: 0.0,
+            burst_left: burst,
+        }
+    }
+
     /// Does the updates that were due by now.
     fn catch_up(&mut self, now: Instant) {
-        if self.next_update == Instant::ZERO {
-            self.next_update = now + self.update;
-        }
-        while self.next_update <= now {
-            self.next_update += self.update;
+        while self.updates.due(now).is_some() {
             self.adjust();
-            if self.probability == 0.0 && self.delay.is_zero() && self.next_update <= now {
-                // Nothing changes until something leaves.
-                let missed = now.since(self.next_update).as_nanos() / self.update.as_nanos().max(1) + 1;
-                self.next_update += self.update * missed;
+            if self.probability == 0.0 && self.delay.is_zero() {
+                self.updates.skip(now);
             }
         }
     }
@@ -114,7 +113,7 @@ impl Pie {
         }
         self.probability = self.probability.clamp(0.0, 1.0);
         self.before = self.delay;
-        self.burst_left = self.burst_left.saturating_sub(self.update);
+        self.burst_left = self.burst_left.saturating_sub(self.every);
     }
 
     /// Decides about an arrival before it is in the queue.
@@ -174,13 +173,13 @@ impl QueueDiscipline for Pie {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::Bench;
     use super::*;
-    use crate::registry::Params;
 
     /// Steps of the probability for delays of 30 ms, then of 20, by §4.2.
     #[test]
     fn the_probability_follows_delay_and_change() {
-        let mut pie = Pie { delay: Duration::from_millis(30), ..pie() };
+        let mut pie = Pie { delay: Duration::from_millis(30), ..Pie::new(&Params::default()) };
         pie.adjust();
         let first = (0.125 * 0.015 + 1.25 * 0.03) / 2048.0;
         assert!((pie.probability - first).abs() < 1e-15);
@@ -193,21 +192,36 @@ mod tests {
         assert!((pie.probability - (0.5 + 0.125 * 0.005 - 1.25 * 0.01)).abs() < 1e-15);
     }
 
-    fn pie() -> Pie {
-        let params = Params::default();
-        Pie {
-            target: millis(TARGET, &params),
-            update: millis(UPDATE, &params),
-            burst: millis(BURST, &params),
-            gains: (ALPHA.of(&params), BETA.of(&params)),
-            marks_below: None,
-            queue: Fifo::default(),
-            next_update: Instant::ZERO,
-            delay: Duration::ZERO,
-            before: Duration::ZERO,
-            probability: 0.0,
-            sum: 0.0,
-            burst_left: Duration::ZERO,
-        }
+    /// Above a probability of 0.1 no step up is larger than 0.02 (§5.5).
+    #[test]
+    fn a_step_up_is_bounded() {
+        let mut pie = Pie { probability: 0.5, delay: Duration::from_secs(1), ..Pie::new(&Params::default()) };
+        pie.adjust();
+        assert_eq!(pie.probability, 0.52);
+    }
+
+    /// Of 400 packets at once some are refused: marked below a probability of 0.1 where they can be, dropped otherwise
+    /// (§5.1). A burst passes (§4.4).
+    #[test]
+    fn a_refused_packet_is_marked_while_refusals_are_rare() {
+        let refused = |probability, capable, burst_ms| {
+            let params = Params::default();
+            let before = millis(TARGET, &params);
+            let burst_left = Duration::from_millis(burst_ms);
+            let mut bench = Bench::new(Pie { probability, before, burst_left, ..Pie::new(&params) }, 1000);
+            for id in 0..400 {
+                if capable { bench.come_capable(0, id, 0) } else { bench.come(0, id, 0) }
+            }
+            let dropped = bench.gone().len();
+            let marked = std::iter::from_fn(|| bench.leave_marked(0)).filter(|(_, marked)| *marked).count();
+            (marked, dropped)
+        };
+        assert_eq!(refused(0.05, true, 150), (0, 0));
+        let (marked, dropped) = refused(0.05, true, 0);
+        // 17 arrivals until one may be refused, and 20 on average until it is.
+        assert!((6..=16).contains(&marked) && dropped == 0, "{marked} {dropped}");
+        assert_eq!(refused(0.05, false, 0), (0, marked));
+        let (marked, dropped) = refused(0.2, true, 0);
+        assert!(marked == 0 && dropped > 25, "{marked} {dropped}");
     }
 }

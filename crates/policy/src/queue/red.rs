@@ -102,7 +102,7 @@ impl QueueDiscipline for Red {
         self.smooth(port);
         let Some(base) = self.probability() else {
             self.since_last = None;
-            return self.admit(packet, port);
+            return self.queue.admit(packet, port);
         };
         let count = self.since_last.map_or(0, |count| count + 1);
         self.since_last = Some(count);
@@ -115,7 +115,7 @@ impl QueueDiscipline for Red {
                 return port.drop(packet, Cause::Early);
             }
         }
-        self.admit(packet, port);
+        self.queue.admit(packet, port);
     }
 
     fn dequeue(&mut self, port: &mut Port<'_>) -> Next {
@@ -130,15 +130,6 @@ impl QueueDiscipline for Red {
 
     fn clear(&mut self) {
         self.queue.clear();
-    }
-}
-
-impl Red {
-    fn admit(&mut self, packet: Waiting, port: &mut Port<'_>) {
-        match port.is_over() {
-            true => port.drop(packet, Cause::Full),
-            false => self.queue.push(packet),
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Cause, Limit, Next, Port, QueueDiscipline, Waiting};
 use anabranch_units::{Duration, Ecn, Instant, Rate, Seed, Stream};
+use std::collections::VecDeque;
 
 /// Bytes of a packet.
 pub(crate) const SIZE: u32 = 1500;
@@ -12,7 +13,7 @@ pub(crate) struct Bench {
     limit: Limit,
     held: (u32, u64),
     stream: Stream,
-    dropped: Vec<(Waiting, Cause)>,
+    dropped: VecDeque<(Waiting, Cause)>,
 }
 
 impl QueueDiscipline for Box<dyn QueueDiscipline> {
@@ -32,7 +33,7 @@ impl QueueDiscipline for Box<dyn QueueDiscipline> {
 impl Bench {
     pub(crate) fn new(discipline: impl QueueDiscipline + 'static, packets: u32) -> Bench {
         let limit = Limit { packets, bytes: u64::MAX };
-        let (held, stream, dropped) = ((0, 0), Seed(1).stream("queue"), Vec::new());
+        let (held, stream, dropped) = ((0, 0), Seed(1).stream("queue"), VecDeque::new());
         Bench { discipline: Box::new(discipline), limit, held, stream, dropped }
     }
 
@@ -62,7 +63,7 @@ impl Bench {
         self.come_with(ms, id, flow, Ecn::NotEct);
     }
 
-    /// The same of a transport that knows marks.
+    /// A packet of a transport that knows marks comes at `ms`.
     pub(crate) fn come_capable(&mut self, ms: u64, id: u32, flow: u64) {
         self.come_with(ms, id, flow, Ecn::Ect0);
     }
@@ -89,7 +90,7 @@ impl Bench {
         self.leave_marked(ms).map(|(id, _)| id)
     }
 
-    /// The same, and whether it has a mark.
+    /// The packet that leaves at `ms`, and whether it has a mark.
     pub(crate) fn leave_marked(&mut self, ms: u64) -> Option<(u32, bool)> {
         let Next::Packet(packet) = self.next(ms) else { return None };
         Some((packet.id, packet.ecn == Ecn::Ce))

@@ -54,7 +54,7 @@ pub struct Campaign {
 /// Runs on each path beside those of the systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Baselines {
-    /// None.
+    /// No baseline runs.
     None,
     /// Plain TCP.
     Tcp,

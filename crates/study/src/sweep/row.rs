@@ -32,7 +32,7 @@ pub struct Row {
 /// Part that a run has in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// One of the systems that are compared.
+    /// System that is compared.
     System,
     /// Baseline: plain TCP on one path.
     SinglePath,

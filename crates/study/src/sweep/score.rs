@@ -33,7 +33,7 @@ pub(crate) struct Score {
     pub(crate) to_best: Option<f64>,
     /// Its time over that of plain TCP on the best single path.
     pub(crate) to_single: Option<f64>,
-    /// Its time over that of the best path with the others as backups.
+    /// Time of the system over that of the best path with the others as backups.
     pub(crate) to_backups: Option<f64>,
     /// Index of the best of all others over all seeds.
     pub(crate) best: Option<usize>,
