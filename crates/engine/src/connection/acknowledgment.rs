@@ -64,6 +64,7 @@ impl Sender {
         let ack = Ack {
             acked: Bytes::new(out.delivered),
             lost: Bytes::new(out.newly_lost_bytes),
+            marked: Bytes::ZERO,
             srtt: tx.rtt.srtt(),
             rtt: out.rtt,
             in_flight_before,

@@ -9,6 +9,8 @@ pub struct Ack {
     pub acked: Bytes,
     /// Bytes found lost with this ACK.
     pub lost: Bytes,
+    /// Bytes of those newly known to have arrived that a queue had marked (ECN), as far as the peer's feedback tells.
+    pub marked: Bytes,
     /// Smoothed round-trip time, this ACK included.
     pub srtt: Option<Duration>,
     /// The RTT sample of this ACK; `None` if it gives none (Karn).

@@ -14,6 +14,7 @@ enum Step {
     Counted(bool),
     Ack { bytes: u64, srtt: Option<u64>, limited: bool, in_recovery: bool, path: Path },
     FastRetransmit(u64),
+    Mark(u64),
     Recovered,
     Rto { in_flight: u64, first: bool },
     Spurious,
@@ -26,6 +27,7 @@ enum Step {
 struct Path {
     rtt: Option<u64>,
     lost: u64,
+    marked: u64,
     in_flight: u64,
     /// Bytes delivered after the departure of the segment that this ACK delivers, and the time for them in nanoseconds.
     since: u64,
@@ -36,8 +38,17 @@ struct Path {
 fn path() -> impl Strategy<Value = Path> {
     let rtt = prop::option::of(prop_oneof![0..3_000_000_000_u64, 10_000_000..10_500_000_u64]);
     let over = prop::option::of(prop_oneof![0..3_000_000_000_u64, Just(u64::MAX)]);
-    (rtt, 0..4000_u64, 0..200_000_u64, 0..200_000_u64, over, any::<bool>()).prop_map(
-        |(rtt, lost, in_flight, since, over, app_limited)| Path { rtt, lost, in_flight, since, over, app_limited },
+    let marked = prop_oneof![Just(0_u64), 0..20_000_u64];
+    (rtt, 0..4000_u64, marked, 0..200_000_u64, 0..200_000_u64, over, any::<bool>()).prop_map(
+        |(rtt, lost, marked, in_flight, since, over, app_limited)| Path {
+            rtt,
+            lost,
+            marked,
+            in_flight,
+            since,
+            over,
+            app_limited,
+        },
     )
 }
 
@@ -57,6 +68,7 @@ fn step() -> impl Strategy<Value = Step> {
                 Step::Ack { bytes, srtt, limited, in_recovery, path }
             }),
         3 => (0..200_000_u64).prop_map(Step::FastRetransmit),
+        3 => (0..200_000_u64).prop_map(Step::Mark),
         4 => Just(Step::Recovered),
         2 => (0..200_000_u64, any::<bool>()).prop_map(|(in_flight, first)| Step::Rto { in_flight, first }),
         1 => Just(Step::Spurious),
@@ -85,6 +97,7 @@ fn apply(controller: &mut Controller, now: Instant, id: SubflowId, step: &Step) 
             let ack = Ack {
                 acked: Bytes::new(bytes),
                 lost: Bytes::new(path.lost),
+                marked: Bytes::new(path.marked.min(bytes)),
                 srtt: srtt.map(Duration::from_nanos),
                 rtt: path.rtt.map(Duration::from_nanos),
                 in_flight_before: Bytes::new(path.in_flight),
@@ -97,6 +110,9 @@ fn apply(controller: &mut Controller, now: Instant, id: SubflowId, step: &Step) 
             controller.on_ack(now, id, &ack);
         }
         Step::FastRetransmit(in_flight) => controller.on_fast_retransmit(now, id, Bytes::new(in_flight)),
+        Step::Mark(in_flight) => {
+            controller.on_mark(now, id, Bytes::new(in_flight));
+        }
         Step::Recovered => controller.on_recovered(now, id),
         Step::Rto { in_flight, first } => controller.on_rto(now, id, Bytes::new(in_flight), first),
         Step::Spurious => controller.on_spurious(now, id),
@@ -150,9 +166,11 @@ proptest! {
                     Step::Penalise | Step::Idle { .. } | Step::Spurious if model => {
                         prop_assert_eq!(before.cwnd, after.cwnd, "{}: the model sets the window", entry.name);
                     }
-                    Step::FastRetransmit(_) if before.recovering => prop_assert_eq!(before, after, "{}", entry.name),
-                    Step::FastRetransmit(_) | Step::Rto { .. } | Step::Penalise => {
-                        prop_assert!(after.cwnd <= before.cwnd, "{}: a loss raised the window", entry.name);
+                    Step::FastRetransmit(_) | Step::Mark(_) if before.recovering => {
+                        prop_assert_eq!(before, after, "{}", entry.name);
+                    }
+                    Step::FastRetransmit(_) | Step::Mark(_) | Step::Rto { .. } | Step::Penalise => {
+                        prop_assert!(after.cwnd <= before.cwnd, "{}: a loss or mark raised the window", entry.name);
                     }
                     _ => {}
                 }
@@ -161,8 +179,8 @@ proptest! {
     }
 }
 
-/// Two subflows of 100 and 50 ms over queues that hold what is beyond 40 segments, some growth, a loss, ten seconds of
-/// growth: the windows afterwards \[bytes\]. A round trip is as long as its queue makes it.
+/// Two subflows of 100 and 50 ms over queues that hold what is beyond 40 segments, some growth, a loss, two rounds of which
+/// a quarter is marked, ten seconds of growth: the windows afterwards \[bytes\]. A round trip is as long as its queue makes it.
 fn windows(entry: &Entry, queues: bool) -> Vec<Bytes> {
     let mut controller = controller(entry);
     let ids = [SubflowId(0), SubflowId(1)];
@@ -179,13 +197,24 @@ fn windows(entry: &Entry, queues: bool) -> Vec<Bytes> {
                 controller.on_fast_retransmit(now, id, controller.cwnd(id));
                 controller.on_recovered(now, id);
             }
+            // Queues of their own mark at times of their own.
+            let first = 50 + 10 * u64::from(id.0);
+            let marks = |round| round == first || round == first + 20;
+            if marks(round) {
+                controller.on_mark(now, id, controller.cwnd(id));
+            }
+            if round > 0 && marks(round - 1) {
+                controller.on_recovered(now, id);
+            }
             let (cwnd, began) = (controller.cwnd(id).get() / 1000, *delivered);
             let queue = if queues { cwnd.saturating_sub(PIPE) } else { 0 };
             let rtt = Duration::from_millis(base_ms * (PIPE + queue) / PIPE);
-            for _ in 0..cwnd {
+            for segment in 0..cwnd {
                 *delivered += 1000;
+                let marked = marks(round) && segment % 4 == 0;
                 let ack = Ack {
                     acked: Bytes::new(1000),
+                    marked: Bytes::new(if marked { 1000 } else { 0 }),
                     srtt: Some(rtt),
                     rtt: Some(rtt),
                     in_flight_before: Bytes::new(cwnd * 1000),
@@ -244,10 +273,12 @@ fn one_takes_over_from_another_while_the_connection_runs() {
             let flows = controller.flows().to_vec();
             controller.replace(Instant::ZERO, after.build_default());
             assert_eq!(controller.flows(), flows, "{} to {}", before.name, after.name);
-            let path = Path { rtt: Some(9), lost: 0, in_flight: 9, since: 0, over: Some(9), app_limited: false };
+            let path =
+                Path { rtt: Some(9), lost: 0, marked: 9, in_flight: 9, since: 0, over: Some(9), app_limited: false };
             for (id, step) in [
                 (2, Step::Ack { bytes: 1000, srtt: Some(9), limited: true, in_recovery: false, path }),
                 (1, Step::Recovered),
+                (1, Step::Mark(1000)),
                 (1, Step::Rto { in_flight: 1000, first: true }),
                 (0, Step::Remove),
                 (2, Step::Penalise),

@@ -14,7 +14,7 @@ use super::hystart_plus_plus::PlusPlus;
 use super::lisa::credit;
 use super::prr::Reduction;
 use super::rules::{LossResponse, Rules};
-use super::{Ack, CongestionControl, Flow, FlowKey, Model, WindowUpdate};
+use super::{Ack, Capabilities, CongestionControl, Flow, FlowKey, Model, WindowUpdate};
 use crate::registry::Built;
 use anabranch_units::{Bytes, Duration, Instant, SubflowId, Window};
 
@@ -165,6 +165,11 @@ impl Controller {
         Some(algorithm.model(&self.flows[self.find(id)?], srtt))
     }
 
+    /// Rules that the algorithm takes part in.
+    pub fn capabilities(&self) -> Capabilities {
+        self.algorithm.capabilities
+    }
+
     /// Returns true if windows follow a model: then it needs delivery rates, and segments are paced.
     pub fn is_model_based(&self) -> bool {
         self.algorithm.is_model_based()
@@ -297,25 +302,51 @@ impl Controller {
             return;
         };
         let in_flight = self.begin_reduction(on, in_flight);
-        let ssthresh = match &mut self.algorithm.policy {
+        match &mut self.algorithm.policy {
             CongestionControl::WindowBased(algorithm) => {
-                Some(algorithm.on_fast_retransmit(now, on, in_flight, &self.flows))
+                let ssthresh = algorithm.on_fast_retransmit(now, on, in_flight, &self.flows);
+                self.fall(on, ssthresh);
             }
-            CongestionControl::ModelBased(algorithm) => {
-                algorithm.on_fast_retransmit(now, &self.flows[on]);
-                None
-            }
-        };
-        let flow = &mut self.flows[on];
-        if let Some(ssthresh) = ssthresh {
-            flow.fall_to(if self.rules.loss_response == LossResponse::Halve { Window::ZERO } else { ssthresh });
-            self.pasts[on].reduction = self.rules.prr.then(|| Reduction::new(flow.cwnd));
-            flow.cwnd = match self.rules.loss_response {
-                LossResponse::Standard | LossResponse::Linux => flow.cwnd.min(flow.ssthresh),
-                LossResponse::Halve => (flow.cwnd / 2.0).max(flow.segment()),
-            };
+            CongestionControl::ModelBased(algorithm) => algorithm.on_fast_retransmit(now, &self.flows[on]),
         }
-        flow.recovering = true;
+        self.flows[on].recovering = true;
+    }
+
+    /// The peer reports a mark (ECN), the first in a round trip: the window falls as after a loss, by what the
+    /// algorithm says of marks. The round ends with [`Controller::on_recovered`]. No effect, and false, within a
+    /// recovery, which has reduced the window for this round, and with an algorithm that models the path, which hears of
+    /// the mark. `in_flight` as in [`Controller::on_fast_retransmit`].
+    pub fn on_mark(&mut self, now: Instant, id: SubflowId, in_flight: Bytes) -> bool {
+        let Some(on) = self.find(id) else {
+            return false;
+        };
+        if let CongestionControl::ModelBased(algorithm) = &mut self.algorithm.policy {
+            algorithm.on_mark(now, &self.flows[on]);
+            return false;
+        }
+        if self.flows[on].recovering || self.pasts[on].after_rto {
+            return false;
+        }
+        let in_flight = self.begin_reduction(on, in_flight);
+        // Marks are told by the queue itself: they cannot turn out to be unfounded.
+        self.pasts[on].undo = None;
+        if let CongestionControl::WindowBased(algorithm) = &mut self.algorithm.policy {
+            let ssthresh = algorithm.on_mark(now, on, in_flight, &self.flows);
+            self.fall(on, ssthresh);
+        }
+        self.flows[on].recovering = true;
+        true
+    }
+
+    /// The window falls to a threshold: at once, in the course of the round (PRR), or as `loss-response` says.
+    fn fall(&mut self, on: usize, ssthresh: Window) {
+        let flow = &mut self.flows[on];
+        flow.fall_to(if self.rules.loss_response == LossResponse::Halve { Window::ZERO } else { ssthresh });
+        self.pasts[on].reduction = self.rules.prr.then(|| Reduction::new(flow.cwnd));
+        flow.cwnd = match self.rules.loss_response {
+            LossResponse::Standard | LossResponse::Linux => flow.cwnd.min(flow.ssthresh),
+            LossResponse::Halve => (flow.cwnd / 2.0).max(flow.segment()),
+        };
     }
 
     /// All that was in flight at the loss or the timeout is acknowledged.

@@ -12,9 +12,12 @@
 //! `W_cubic(t + RTT)` within a round trip, by at most half of itself (§4.4, §4.5). The first congestion avoidance after
 //! a timeout has `K = 0` and takes its own window for `W_max` (§4.8), in a recovery as well (Linux, `bictcp_reset`); so
 //! does a window that is already at `W_max`, as after an idle restart (§4.10). Subflows are not coupled.
+//!
+//! A mark (ECN) leaves 0.85 of the window, for queues that mark are short (Alternative Backoff with ECN, RFC 8511 §3.1);
+//! `w_max` follows as after a loss.
 
 use super::{Capabilities, CongestionControl, Entry, Flow, PerFlow, WindowBased};
-use crate::registry::{Flag, Number, flag, number};
+use crate::registry::{Flag, Number, Parameter, Params, flag, number};
 use anabranch_units::{Duration, Instant, Window};
 
 /// Entry in the table of its kind.
@@ -22,17 +25,18 @@ pub const ENTRY: Entry = Entry::new(
     "cubic",
     "a cubic function of the time since the last loss; each subflow by itself",
     include_str!("cubic.rs"),
-    |p| CongestionControl::window_based(Cubic::new(C.of(p), BETA.of(p), FAST_CONVERGENCE.of(p))),
+    |p| CongestionControl::window_based(Cubic::of(p)),
 )
 .paper("RFC 9438")
-.parameters(&[C.parameter(), BETA.parameter(), FAST_CONVERGENCE.parameter()])
+.parameters(Cubic::PARAMETERS)
 .capabilities(|_| Capabilities { hystart: true, ..Capabilities::default() });
 
-pub(super) const C: Number =
+const C: Number =
     number("c", "C, steepness of the cubic function (RFC 9438 §5)", 0.4, 0.001..=100.0).in_unit("segments/s^3");
-pub(super) const BETA: Number =
-    number("beta", "β_cubic, share of the window that a loss leaves (RFC 9438 §4.6)", 0.7, 0.1..=0.95);
-pub(super) const FAST_CONVERGENCE: Flag =
+const BETA: Number = number("beta", "β_cubic, share of the window that a loss leaves (RFC 9438 §4.6)", 0.7, 0.1..=0.95);
+const BETA_ECN: Number =
+    number("beta_ecn", "β_ecn, share of the window that a mark leaves (RFC 8511 §3.1)", 0.85, 0.1..=0.95);
+const FAST_CONVERGENCE: Flag =
     flag("fast_convergence", "release more when the window shrinks from loss to loss (RFC 9438 §4.7)", true);
 
 /// CUBIC for every subflow by itself.
@@ -42,6 +46,8 @@ pub struct Cubic {
     c: f64,
     /// β_cubic.
     beta: f64,
+    /// β_ecn; `None` for β_cubic.
+    beta_ecn: Option<f64>,
     fast_convergence: bool,
     curves: PerFlow<Curve>,
 }
@@ -80,7 +86,22 @@ struct Epoch {
 impl Cubic {
     /// CUBIC with `c` = C \[segments/s³\] and `beta` = β_cubic; RFC 9438 recommends 0.4, 0.7 and fast convergence.
     pub fn new(c: f64, beta: f64, fast_convergence: bool) -> Self {
-        Cubic { c, beta, fast_convergence, curves: PerFlow::default() }
+        Cubic { c, beta, beta_ecn: None, fast_convergence, curves: PerFlow::default() }
+    }
+
+    /// Parameters of an entry in the table.
+    pub(super) const PARAMETERS: &[Parameter] =
+        &[C.parameter(), BETA.parameter(), BETA_ECN.parameter(), FAST_CONVERGENCE.parameter()];
+
+    /// CUBIC with the parameters of an entry.
+    pub(super) fn of(params: &Params) -> Self {
+        let cubic = Cubic::new(C.of(params), BETA.of(params), FAST_CONVERGENCE.of(params));
+        cubic.with_beta_ecn(BETA_ECN.of(params))
+    }
+
+    /// Returns the same with another share of the window that a mark leaves than that of a loss.
+    pub fn with_beta_ecn(self, beta_ecn: f64) -> Self {
+        Cubic { beta_ecn: Some(beta_ecn), ..self }
     }
 
     /// Notes a reduction of the window of `flow` (§4.6, §4.7).
@@ -135,7 +156,7 @@ impl Cubic {
 
 impl Default for Cubic {
     fn default() -> Self {
-        Cubic::new(0.4, 0.7, true)
+        Cubic::new(0.4, 0.7, true).with_beta_ecn(0.85)
     }
 }
 
@@ -147,6 +168,11 @@ impl WindowBased for Cubic {
     fn on_fast_retransmit(&mut self, _now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         self.reduce(&flows[on]);
         in_flight * self.beta
+    }
+
+    fn on_mark(&mut self, _now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
+        self.reduce(&flows[on]);
+        in_flight * self.beta_ecn.unwrap_or(self.beta)
     }
 
     fn on_rto(&mut self, _now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
@@ -243,6 +269,15 @@ mod tests {
         assert!((steps[19] - 1.0).abs() < 1e-6, "{steps:?}");
         // 7 + 6 · 0.5294 = 10.18 is the first beyond 10; 14 rounds at 1 follow.
         assert!((window - (7.0 + 6.0 * 9.0 / 17.0 + 14.0)).abs() < 1e-9, "{window}");
+    }
+
+    #[test]
+    fn a_mark_takes_less_than_a_loss() {
+        let mut cubic = Cubic::default();
+        assert_eq!(cubic.on_mark(at(0.0), 0, Window::new(100.0), &flow(100.0, 10)).as_f64(), 85.0);
+        assert_eq!(curve(&mut cubic).now.w_max, 100.0);
+        let mut without = Cubic::new(0.4, 0.7, true);
+        assert_eq!(without.on_mark(at(0.0), 0, Window::new(100.0), &flow(100.0, 10)).as_f64(), 70.0);
     }
 
     #[test]

@@ -14,7 +14,6 @@
 //! keeps half of its window; CUBIC alone would need minutes for that. If that turns out wrong, slow start brings it
 //! back.
 
-use super::cubic::{BETA, C, FAST_CONVERGENCE};
 use super::shared_bottleneck::SharedBottleneck;
 use super::{Ack, Capabilities, CongestionControl, Cubic, Entry, Flow, PerFlow, WindowBased, WindowUpdate};
 use anabranch_units::{Duration, Instant, Window};
@@ -24,9 +23,9 @@ pub const ENTRY: Entry = Entry::new(
     "cubic-sbd",
     "CUBIC on each subflow; those found to share a bottleneck are together worth one",
     include_str!("cubic_sbd.rs"),
-    |p| CongestionControl::window_based(CubicSbd::new(Cubic::new(C.of(p), BETA.of(p), FAST_CONVERGENCE.of(p)))),
+    |p| CongestionControl::window_based(CubicSbd::new(Cubic::of(p))),
 )
-.parameters(&[C.parameter(), BETA.parameter(), FAST_CONVERGENCE.parameter()])
+.parameters(Cubic::PARAMETERS)
 .capabilities(|_| Capabilities { hystart: true, ..Capabilities::default() });
 
 /// One loss of so many is answered by its own subflow alone.
@@ -177,6 +176,14 @@ impl WindowBased for CubicSbd {
             return flows[on].cwnd;
         }
         self.cubic.on_fast_retransmit(now, on, in_flight, flows)
+    }
+
+    /// Answers a mark, which is of the same queue as a loss, by the share that CUBIC gives it.
+    fn on_mark(&mut self, now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
+        if self.on_loss(now, on, flows) {
+            return flows[on].cwnd;
+        }
+        self.cubic.on_mark(now, on, in_flight, flows)
     }
 
     fn on_rto(&mut self, now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {

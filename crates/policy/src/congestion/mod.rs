@@ -15,6 +15,7 @@ mod hystart;
 mod hystart_plus_plus;
 mod kinds;
 mod lisa;
+mod marks;
 mod per_flow;
 mod prr;
 mod rules;
@@ -27,6 +28,7 @@ pub use controller::Controller;
 pub use cubic::Cubic;
 pub use cubic_kernel::CubicKernel;
 pub use cubic_sbd::CubicSbd;
+pub use dctcp::Dctcp;
 pub use flow::Flow;
 pub use hystart::HyStart;
 pub use kinds::{CongestionControl, ModelBased};
@@ -35,6 +37,7 @@ pub use lia_kernel::LiaKernel;
 pub use mveno::MVeno;
 pub use olia::Olia;
 pub use per_flow::{FlowKey, PerFlow};
+pub use prague::Prague;
 pub use reno::Reno;
 pub use rules::{InitialWindow, LossResponse, Rules};
 pub use vegas::Vegas;
@@ -57,6 +60,11 @@ pub trait WindowBased: Send {
     /// The slow-start threshold after a loss repaired by fast retransmit; the window follows it. `in_flight` is
     /// FlightSize (RFC 5681 §2), at most the window.
     fn on_fast_retransmit(&mut self, now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window;
+    /// The slow-start threshold after a mark (ECN), at most one in a round trip; the window follows it. Falls as on a
+    /// loss unless an algorithm says otherwise (RFC 3168 §6.1.2). `in_flight` as in `on_fast_retransmit`.
+    fn on_mark(&mut self, now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
+        self.on_fast_retransmit(now, on, in_flight, flows)
+    }
     /// The slow-start threshold after a timeout; the window falls to one segment.
     fn on_rto(&mut self, now: Instant, on: usize, in_flight: Window, flows: &[Flow]) -> Window {
         self.on_fast_retransmit(now, on, in_flight, flows)
@@ -95,6 +103,12 @@ pub struct Capabilities {
     /// Slow start may end by the [`HyStart`] of Linux, if the host has it. HyStart++ is for all that are not
     /// model-based.
     pub hystart: bool,
+    /// Its data asks for the marks of L4S, ECT(1) in place of ECT(0) (RFC 9331 §4.1). It has to bear as many of them as
+    /// data center TCP does.
+    pub l4s: bool,
+    /// It needs to know each mark and not only that there was one in a round trip: where the two ends agree on no better
+    /// feedback, the receiver says with each ACK whether the latest packets were marked (RFC 8257 §3.2).
+    pub precise_marks: bool,
 }
 
 impl Kind for CongestionControl {
@@ -127,4 +141,6 @@ policies! {
     balia,
     wvegas,
     mveno,
+    dctcp,
+    prague,
 }
