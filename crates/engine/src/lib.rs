@@ -27,6 +27,7 @@ mod cookie;
 mod deadline;
 mod demux;
 mod dss_form;
+mod ecn;
 mod endpoint;
 mod error;
 mod event;
@@ -58,6 +59,7 @@ mod subflow;
 mod transmit;
 mod unplaced;
 
+pub use ecn::{EcnRule, Feedback};
 pub use endpoint::{Endpoint, Read};
 pub use error::{ConfigError, OpenError, ReadError, WriteError};
 pub use event::{ConnectionId, Event};

@@ -93,7 +93,8 @@ pub struct Segment {
     pub ip: IpHeader,
     /// Control bits.
     pub flags: Flags,
-    /// The four bits before the control bits (RFC 9293 §3.1): to be sent as zero and ignored.
+    /// The four bits before the control bits (RFC 9293 §3.1): to be sent as zero and ignored, but for the last, which is
+    /// AE, the highest bit of [`Segment::ace`].
     pub reserved: u8,
     /// The window field as it stands in the header, not yet scaled.
     pub window: u16,
@@ -134,6 +135,17 @@ impl Segment {
         (self.reserved, self.window, self.urgent) = (0, 0, 0);
         self.options.clear();
         self.payload = Payload::new();
+    }
+
+    /// Returns the ACE field: AE, CWR and ECE as one number (RFC 9768 §3.2).
+    pub fn ace(&self) -> u8 {
+        (self.reserved & 1) << 2 | self.flags.0 >> 6
+    }
+
+    /// Sets the ACE field to the lowest three bits of a number.
+    pub fn set_ace(&mut self, ace: u8) {
+        self.reserved = self.reserved & !1 | ace >> 2 & 1;
+        self.flags = Flags(self.flags.0 & 0x3f | (ace & 3) << 6);
     }
 
     /// Returns the sequence space this takes, in bytes: payload, SYN and FIN.
@@ -179,6 +191,18 @@ mod tests {
         segment.payload = Payload::from(b"data");
         segment.clear();
         assert_eq!(segment, Segment::new(flow, Flags::ACK, seq, ack));
+    }
+
+    #[test]
+    fn the_ace_field_is_three_flags() {
+        let flow = FlowKey::new(([10, 0, 0, 1], 1).into(), ([10, 1, 0, 1], 2).into());
+        let mut segment = Segment::new(flow, Flags::ACK, SubflowSeq::new(1), SubflowSeq::new(2));
+        segment.reserved = 0b1000;
+        for (ace, flags) in [(0b101, Flags::ECE), (0b110, Flags::CWR), (0b011, Flags::CWR.with(Flags::ECE))] {
+            segment.set_ace(ace);
+            assert_eq!((segment.ace(), segment.flags), (ace, Flags::ACK.with(flags)));
+            assert_eq!(segment.reserved, 0b1000 | ace >> 2);
+        }
     }
 
     /// The simulator moves segments about; what is rare belongs behind a pointer.

@@ -3,6 +3,7 @@
 use super::Connection;
 use super::sender::Sender;
 use super::slots::Slot;
+use crate::ecn::{Feedback, Told};
 use crate::recovery::{AckIn, AckOut, Fired, Phase};
 use crate::shared::Shared;
 use crate::subflow::Subflow;
@@ -23,6 +24,7 @@ impl Sender {
         let control = !segment.options.mptcp().is_empty();
         let is_duplicate = ack == una && pure && same_window && !control && !subflow.tx.recovery.is_empty();
         if ack <= una && !segment.options.has_sack() && !is_duplicate {
+            self.take_marks(now, subflow, segment, ack);
             return false;
         }
         let (sack, count, dsack) = sack_offsets(segment, ack, subflow.tx.iss, subflow.tx.recovery.snd_nxt());
@@ -44,15 +46,47 @@ impl Sender {
         if let Some(sample) = out.rate {
             subflow.tx.note_rate(now, sample, out.rtt);
         }
+        let told = subflow.marks.take(segment, ack, out.delivered_segments.into());
+        note_told(subflow, told, out.delivered);
         let revived = out.acked > 0 && std::mem::take(&mut subflow.liveness.potentially_failed);
-        self.tell_congestion(now, subflow, &out, (cwnd, in_flight, flight_size));
+        self.tell_congestion(now, subflow, &out, told, (cwnd, in_flight, flight_size));
         revived
+    }
+
+    /// Takes in what a segment reports of marks that acknowledges `ack` on a subflow, and nothing new.
+    pub(super) fn take_marks(&mut self, now: Instant, subflow: &mut Subflow, segment: &Segment, ack: u64) {
+        let told = subflow.marks.take(segment, ack, 0);
+        note_told(subflow, told, 0);
+        self.answer_mark(now, subflow, told, subflow.tx.flight_size());
+    }
+
+    /// Has the window fall for a mark, unless it has fallen in this round trip for another or for a loss. `flight_size`
+    /// is that before the ACK.
+    fn answer_mark(&mut self, now: Instant, subflow: &mut Subflow, told: Told, flight_size: Bytes) {
+        let repairing = matches!(subflow.tx.recovery.phase(), Phase::Recovery | Phase::Loss);
+        if told.packets == 0 || repairing || subflow.marks.round_ends.is_some() {
+            return;
+        }
+        if self.congestion.on_mark(now, subflow.id, flight_size) {
+            subflow.counts.mark_reductions += 1;
+            subflow.marks.round_ends = Some(subflow.tx.recovery.snd_nxt());
+            subflow.marks.slowed = true;
+        }
     }
 
     /// Tells congestion control the effects of an ACK on a subflow: what recovery learned first, since that moves the
     /// window that the delivery is counted against. `before` the ACK there were window, pipe and FlightSize.
-    fn tell_congestion(&mut self, now: Instant, subflow: &mut Subflow, out: &AckOut, before: (Bytes, Bytes, Bytes)) {
+    fn tell_congestion(
+        &mut self,
+        now: Instant,
+        subflow: &mut Subflow,
+        out: &AckOut,
+        told: Told,
+        before: (Bytes, Bytes, Bytes),
+    ) {
         let (cwnd, in_flight_before, flight_size) = before;
+        let marked = subflow.marks.unheard.min(out.delivered);
+        let over = subflow.marks.round_ends.is_some_and(|end| subflow.tx.recovery.snd_una() > end);
         let Subflow { id, tx, .. } = &*subflow;
         let id = *id;
         let slow_start = self.congestion.ssthresh(id).is_none_or(|ssthresh| cwnd < ssthresh);
@@ -64,7 +98,7 @@ impl Sender {
         let ack = Ack {
             acked: Bytes::new(out.delivered),
             lost: Bytes::new(out.newly_lost_bytes),
-            marked: Bytes::ZERO,
+            marked: Bytes::new(marked),
             srtt: tx.rtt.srtt(),
             rtt: out.rtt,
             in_flight_before,
@@ -74,11 +108,13 @@ impl Sender {
             delivered: tx.recovery.delivered(),
             sample: out.rate,
         };
-        if out.left_recovery {
+        if out.left_recovery || over {
             self.congestion.on_recovered(now, id);
+            subflow.marks.round_ends = None;
         }
         if out.undo {
             self.congestion.on_spurious(now, id);
+            subflow.marks.slowed = false;
         }
         if out.tail_loss_repaired {
             self.congestion.on_fast_retransmit(now, id, flight_size);
@@ -87,7 +123,9 @@ impl Sender {
         if out.entered_recovery {
             self.enter_recovery(now, subflow, flight_size);
         }
+        self.answer_mark(now, subflow, told, flight_size);
         if out.delivered > 0 {
+            subflow.marks.unheard -= marked;
             self.congestion.on_ack(now, id, &ack);
         }
     }
@@ -96,6 +134,7 @@ impl Sender {
     fn enter_recovery(&mut self, now: Instant, subflow: &mut Subflow, in_flight: Bytes) {
         subflow.counts.fast_recoveries += 1;
         subflow.tx.retransmit_now = true;
+        (subflow.marks.round_ends, subflow.marks.slowed) = (None, true);
         self.congestion.on_fast_retransmit(now, subflow.id, in_flight);
         self.scheduler.observe(now, &PolicyEvent::FastRetransmit { on: subflow.id });
     }
@@ -196,6 +235,18 @@ impl Connection {
             self.timers.on_progress(now, self.sender.outgoing.awaits_data_ack(), shared.config.user_timeout);
         }
     }
+}
+
+/// Counts what the peer reports with an ACK that delivers `delivered` bytes. A classic echo says nothing of how many of
+/// them were marked, and counts for all (RFC 8257 §3.3).
+fn note_told(subflow: &mut Subflow, told: Told, delivered: u64) {
+    if told.packets == 0 {
+        return;
+    }
+    subflow.counts.marks_reported += told.packets;
+    let classic = subflow.marks.feedback() == Feedback::Classic;
+    let bytes = if classic { delivered } else { told.packets.saturating_mul(subflow.tx.mss.into()) };
+    subflow.marks.unheard = subflow.marks.unheard.saturating_add(bytes);
 }
 
 /// Ranges of subflow offsets; how many count is said beside them.

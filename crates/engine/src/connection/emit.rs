@@ -42,6 +42,8 @@ impl Connection {
                 .options
                 .set_timestamps(Some(Timestamps { value: subflow.tx.timestamp(now), echo: subflow.rx.ts_recent }));
         }
+        subflow.marks.say(false, &mut segment);
+        segment.ip.ecn = subflow.marks.field(false, self.sender.congestion.capabilities().l4s);
         subflow.rx.ack.segments = 0;
         subflow.rx.ack.deadline = None;
         subflow.rx.ack.now = false;
@@ -71,6 +73,9 @@ impl Connection {
         let offset = self.subflows[slot].tx.recovery.snd_nxt();
         let mut segment = self.pure_ack(now, slot, offset, options, shared);
         let mut purpose = purpose;
+        if matches!(purpose, Purpose::Handshake { .. }) {
+            self.subflows[slot].marks.say(true, &mut segment);
+        }
         if let Purpose::Ack(reason) = purpose
             && let Some(flow) = self.detour(now, slot, shared)
         {
@@ -163,6 +168,12 @@ impl Connection {
         }
         self.subflows[slot].add_sack_beside_data(&mut segment);
         let subflow = &mut self.subflows[slot];
+        if sent.len > 0 && !matches!(purpose, Purpose::Retransmission(_)) {
+            segment.ip.ecn = subflow.marks.field(true, self.sender.congestion.capabilities().l4s);
+            if subflow.marks.take_slowed() {
+                segment.flags = segment.flags.with(Flags::CWR);
+            }
+        }
         subflow.tx.last_sent = Some(now);
         if sent.len > 0 {
             subflow.counts.segments_sent += 1;

@@ -70,6 +70,7 @@ impl Connection {
         subflow.note_valid(now, start, segment, autotuned);
         subflow.note_dss(now, ack);
         subflow.tx.take_window(segment.window, start, ack);
+        self.sender.take_marks(now, subflow, segment, ack);
         self.take_data_ack(now, slot, segment, dss, shared);
         if self.negotiated.dss.note_peer(map.dsn, self.receiver.next()) {
             self.on_longer_dss();
@@ -92,7 +93,7 @@ impl Connection {
 /// nothing remarkable, with timestamps as they were agreed on.
 fn is_ordinary(subflow: &Subflow, segment: &Segment, now: Instant) -> bool {
     const PUSHED: Flags = Flags(Flags::ACK.0 | Flags::PSH.0);
-    let flags = segment.flags.0 | Flags::PSH.0 == PUSHED.0;
+    let flags = (segment.flags.0 | Flags::PSH.0) & !subflow.marks.counting_flags().0 == PUSHED.0;
     let timely = match segment.options.timestamps() {
         Some(timestamps) => subflow.timestamps && !subflow.rx.is_old(timestamps.value, now),
         None => !subflow.timestamps,
@@ -109,9 +110,9 @@ fn is_ordinary(subflow: &Subflow, segment: &Segment, now: Instant) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Connection, Flags, Subflow};
-    use crate::{Config, ConnectionId, Endpoint, Event, LocalAddress, Profile, Read, Transmit};
+    use crate::{Config, ConnectionId, EcnRule, Endpoint, Event, LocalAddress, Profile, Read, Transmit};
     use anabranch_policy::registry::{ACK_PATHS, Entry, Kind, REINJECTIONS};
-    use anabranch_units::{Bytes, Duration, Instant, Seed, Stream};
+    use anabranch_units::{Bytes, Duration, Ecn, Instant, Seed, Stream};
     use anabranch_wire::Segment;
     use bytes::Bytes as Payload;
     use std::collections::BTreeMap;
@@ -148,8 +149,10 @@ mod tests {
         /// statistics.
         fn described(&self) -> String {
             let out = &self.sender.outgoing;
-            let subflows =
-                self.subflows.iter().map(|it| (it.id, it.confirmed, it.useful, &it.tx, &it.rx, &it.liveness));
+            let subflows = self
+                .subflows
+                .iter()
+                .map(|it| (it.id, it.confirmed, it.useful, &it.tx, &it.rx, &it.liveness, &it.marks));
             let subflows: Vec<_> = subflows.collect();
             let sent = (out.una, out.nxt, out.edge, out.largest_window, &out.unsent, &out.log, &out.reinject);
             let ends = (out.held(), out.fin, out.fin_sent, out.fin_acked, out.writer_waits, out.in_order);
@@ -168,6 +171,7 @@ mod tests {
             // Small, since all that is held is compared byte by byte.
             profile.mss = 120;
             profile.timestamps = draw.chance(0.7);
+            profile.ecn = [EcnRule::OFF, EcnRule::CLASSIC, EcnRule::ACCURATE][draw.below(3) as usize];
             let probed = draw.chance(0.5);
             let burst = draw.chance(0.3).then(|| Bytes::new(300));
             let buffer = Bytes::new(4_000 + draw.below(30_000));
@@ -237,10 +241,13 @@ mod tests {
                 }
             }
             let told = |it: Option<Transmit>| it.map(|Transmit { segment, tag, purpose, .. }| (segment, tag, purpose));
-            while let Some((segment, ..)) = self.both(host, |twin, now| told(twin.poll_transmit(now))) {
+            while let Some((mut segment, ..)) = self.both(host, |twin, now| told(twin.poll_transmit(now))) {
                 let path = if host == CLIENT { segment.flow.src } else { segment.flow.dst };
                 let slow = path == IpAddr::from([10, 0, 1, 1]);
                 let way = Duration::from_micros(if slow { 30_000 } else { 8_000 } + self.draw.below(300));
+                if segment.ip.ecn.is_capable() && self.draw.chance(0.1) {
+                    segment.ip.ecn = Ecn::Ce;
+                }
                 if !self.draw.chance(self.loss) {
                     self.wire.insert((self.now + way, self.sent), (1 - host, *segment));
                 }

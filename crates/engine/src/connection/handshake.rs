@@ -198,9 +198,11 @@ impl Connection {
     /// Takes over what the peer's SYN or SYN/ACK says about TCP.
     fn take_syn(&mut self, now: Instant, slot: Slot, syn: &Segment, shared: &mut Shared) {
         let dss = self.dss_room();
+        let precise = self.sender.congestion.capabilities().precise_marks;
         let (subflow, profile) = (&mut self.subflows[slot], &shared.config.profile);
         let mss = shared.mtus.mss(&subflow.flow, profile);
         subflow.take_syn(now, syn, mss, profile, dss);
+        subflow.marks.take_syn(profile.ecn, precise, syn);
     }
 
     /// The answer to our SYN.

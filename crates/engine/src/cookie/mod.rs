@@ -10,8 +10,8 @@
 //! `iss` is our initial sequence number, which the third ACK acknowledges; the first of `keys` whose token is free is
 //! our key, which the third ACK repeats (RFC 8684 §3.1). A cookie counts in its period and the next.
 //!
-//! With timestamps, `code` is one of 16 MSS values, and the lowest five bits of the SYN/ACK's TSval, which the third
-//! ACK echoes, are window scale and SACK-permitted (as in Linux). Without them, two bits of `code` are the MSS and two
+//! With timestamps, `code` is one of 16 MSS values, and the lowest six bits of the SYN/ACK's TSval, which the third ACK
+//! echoes, are classic ECN, window scale and SACK-permitted (as in Linux). Without them, two bits of `code` are the MSS and two
 //! say which of four sets of SACK and window scale is in use, so that clients without timestamps keep SACK and most of
 //! their window. Values between those that can be said are rounded down.
 //!
@@ -66,8 +66,7 @@ impl Cookies {
         let code = terms.code()?;
         let mac = self.mac(flow, isn, period(now), terms.timestamps);
         self.last_sent = Some(now);
-        let terms = Terms::from_code(code, terms.timestamps.then(|| terms.stamp()));
-        Some(cookie(&mac, code, terms))
+        Some(cookie(&mac, code, terms.remembered(code)))
     }
 
     /// The cookie that an ACK answers. `echo` is the timestamp that it echoes, where timestamps may be in use.

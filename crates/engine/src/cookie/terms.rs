@@ -1,6 +1,7 @@
 //! TCP parameters agreed in a handshake, in the few bits that a SYN/ACK can hold until the next ACK.
 
-use anabranch_units::SubflowSeq;
+use crate::ecn::{EcnRule, Feedback, Marks};
+use anabranch_units::{Ecn, SubflowSeq};
 use anabranch_wire::{Flags, Handshake, Segment, Timestamps};
 
 /// TCP parameters that two ends agree on in a handshake.
@@ -12,6 +13,11 @@ pub(crate) struct Terms {
     pub(crate) window_scale: Option<u8>,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
+    /// Feedback of marks. That the accurate one was agreed on shows from the answer to the SYN/ACK (RFC 9768 §5.1); the
+    /// classic one needs timestamps to be remembered.
+    pub(crate) ecn: Feedback,
+    /// ECN field of the peer's SYN.
+    pub(crate) of_syn: Ecn,
 }
 
 impl Terms {
@@ -32,27 +38,41 @@ impl Terms {
         self.window_scale.is_some_and(|shift| shift >= at_least)
     }
 
-    /// Window scale and SACK-permitted in the lowest bits of a timestamp.
+    /// Classic ECN, window scale and SACK-permitted in the lowest bits of a timestamp.
     pub(super) fn stamp(self) -> u32 {
-        u32::from(self.window_scale.map_or(NO_SCALE, |shift| shift.min(MAX_SHIFT))) << 1 | u32::from(self.sack)
+        let classic = u32::from(self.ecn == Feedback::Classic) << 5;
+        classic
+            | u32::from(self.window_scale.map_or(NO_SCALE, |shift| shift.min(MAX_SHIFT))) << 1
+            | u32::from(self.sack)
+    }
+
+    /// Returns the terms that a cookie remembers of these.
+    pub(super) fn remembered(self, code: u32) -> Self {
+        let kept = Terms::from_code(code, self.timestamps.then(|| self.stamp()));
+        let ecn = if self.ecn == Feedback::Accurate { self.ecn } else { kept.ecn };
+        Terms { ecn, of_syn: self.of_syn, ..kept }
     }
 
     pub(super) fn from_code(code: u32, stamp: Option<u32>) -> Self {
         let at = |bits: u32| (code & bits) as usize;
+        let of_syn = Ecn::NotEct;
         match stamp {
             Some(stamp) => {
                 let shift = (stamp >> 1 & 0xf) as u8;
                 let window_scale = (shift != NO_SCALE).then_some(shift);
-                Terms { mss: FINE_MSS[at(0b1111)], window_scale, sack: stamp & 1 == 1, timestamps: true }
+                let ecn = if stamp >> 5 & 1 == 1 { Feedback::Classic } else { Feedback::Off };
+                let mss = FINE_MSS[at(0b1111)];
+                Terms { mss, window_scale, sack: stamp & 1 == 1, timestamps: true, ecn, of_syn }
             }
             None => {
                 let (sack, window_scale) = OPTION_SETS[at(0b11)];
-                Terms { mss: COARSE_MSS[(code >> 2 & 0b11) as usize], window_scale, sack, timestamps: false }
+                let mss = COARSE_MSS[(code >> 2 & 0b11) as usize];
+                Terms { mss, window_scale, sack, timestamps: false, ecn: Feedback::Off, of_syn }
             }
         }
     }
 
-    /// The latest value not after `clock` that says these terms; at most 31 ms before it.
+    /// The latest value not after `clock` that says these terms; at most 63 ms before it.
     fn timestamp(self, clock: u32) -> u32 {
         clock.wrapping_sub(clock.wrapping_sub(self.stamp()) & (STAMPS - 1))
     }
@@ -68,22 +88,29 @@ impl Terms {
                 .filter(|_| self.timestamps)
                 .map(|theirs| Timestamps { value: self.timestamp(clock), echo: theirs.value }),
         );
+        Marks::agreed(self.ecn, self.of_syn).answer(&mut answer);
         answer
     }
 
-    /// The SYN that these terms answered, without MPTCP options, as far as `ack`, the answer to the SYN/ACK, shows it.
-    pub(crate) fn syn(self, ack: &Segment) -> Segment {
+    /// The SYN that these terms answered, without MPTCP options, as far as `ack`, the answer to the SYN/ACK, shows it to
+    /// a host with this rule.
+    pub(crate) fn syn(self, rule: EcnRule, ack: &Segment) -> Segment {
         let isn = SubflowSeq::new(ack.seq.get().wrapping_sub(1));
         let mut syn = Segment::new(ack.flow, Flags::SYN, isn, SubflowSeq::new(0));
-        let Terms { mss, window_scale, sack, timestamps } = self;
+        let Terms { mss, window_scale, sack, timestamps, ecn, of_syn } = self;
         *syn.options.handshake_mut() = Handshake { mss: Some(mss), window_scale, sack_permitted: sack };
         syn.options.set_timestamps(ack.options.timestamps().filter(|_| timestamps));
+        // An ordinary ACK has none of these flags.
+        let accurate = rule.accepts == Feedback::Accurate && ack.ace() > 1;
+        let asked = if ecn == Feedback::Off && accurate { Feedback::Accurate } else { ecn };
+        syn.set_ace(EcnRule { asks: asked, ..rule }.of_syn());
+        syn.ip.ecn = of_syn;
         syn
     }
 }
 
 /// Meaning of the lowest bits of a timestamp.
-const STAMPS: u32 = 32;
+const STAMPS: u32 = 64;
 /// Code for no window scale, of which 14 is the largest (RFC 7323 §2.3).
 const NO_SCALE: u8 = 15;
 const MAX_SHIFT: u8 = 14;

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use anabranch_units::{Entropy, Seed};
+use crate::ecn::{EcnRule, Feedback};
+use anabranch_units::{Ecn, Entropy, Seed};
 use anabranch_wire::{Flags, Timestamps};
 
 const START: Instant = Instant::from_nanos(1_000 * 64_000_000_000);
@@ -14,7 +15,7 @@ fn flow(port: u16) -> FlowKey {
 }
 
 fn terms(mss: u16, window_scale: Option<u8>, sack: bool, timestamps: bool) -> Terms {
-    Terms { mss, window_scale, sack, timestamps }
+    Terms { mss, window_scale, sack, timestamps, ecn: Feedback::Off, of_syn: Ecn::NotEct }
 }
 
 /// Answer to a SYN/ACK with this cookie, and the timestamp it echoes.
@@ -53,6 +54,28 @@ fn terms_come_back_as_far_as_they_can_be_said() {
     for timestamps in [false, true] {
         let small = terms(535, Some(7), true, timestamps);
         assert_eq!(cookies(7).answer(START, &flow(4000), SubflowSeq::new(5), small), None);
+    }
+}
+
+/// Classic feedback comes back with timestamps, the accurate one by the answer to the SYN/ACK (RFC 9768 §5.1).
+#[test]
+fn what_was_agreed_on_marks_comes_back() {
+    let rule = EcnRule::ACCEPT_ACCURATE;
+    for (ecn, timestamps, ace, expected) in [
+        (Feedback::Off, true, 0b000, Feedback::Off),
+        (Feedback::Classic, true, 0b000, Feedback::Classic),
+        (Feedback::Classic, false, 0b000, Feedback::Off),
+        (Feedback::Accurate, true, 0b010, Feedback::Accurate),
+        (Feedback::Accurate, false, 0b110, Feedback::Accurate),
+    ] {
+        let mut cookies = cookies(7);
+        let offered = Terms { ecn, ..terms(1460, Some(7), true, timestamps) };
+        let cookie = cookies.answer(START, &flow(4000), SubflowSeq::new(5), offered).unwrap();
+        let (mut ack, echo) = ack(flow(4000), 5, &cookie);
+        ack.set_ace(ace);
+        let answered = cookies.answered(START, &ack, echo.filter(|_| timestamps)).unwrap();
+        let agreed = rule.on_syn(&answered.terms.syn(rule, &ack));
+        assert_eq!(agreed, expected, "{ecn:?}, timestamps {timestamps}");
     }
 }
 

@@ -91,6 +91,8 @@ pub enum Kernel {
     Switch(&'static str, u8),
     /// Kernel parameter that is the same number.
     Number(&'static str),
+    /// Kernel parameter that is the place of the word among all, from 0.
+    Place(&'static str),
     /// Kernel parameter that is the time in this unit, 0 for off.
     Time(&'static str, Duration),
     /// Something else, in Markdown; the testbed has code for it.
@@ -287,6 +289,10 @@ impl Setting {
         let text = match (self.kernel?, value) {
             (Kernel::Switch(_, on), Value::Flag(flag)) => if flag { on } else { 0 }.to_string(),
             (Kernel::Number(_), Value::Number(number)) => number.to_string(),
+            (Kernel::Place(_), Value::Word(name)) => {
+                let Choice(words) = self.domain else { return None };
+                words.iter().position(|word| word.name == name)?.to_string()
+            }
             (Kernel::Number(_) | Kernel::Time(..), Value::Off) => "0".to_owned(),
             (Kernel::Time(_, unit), Value::Time(time)) => (time.as_nanos() / unit.as_nanos()).to_string(),
             _ => return None,
@@ -299,7 +305,7 @@ impl Kernel {
     /// Returns the name of the kernel parameter, if the counterpart is one.
     pub const fn parameter(self) -> Option<&'static str> {
         match self {
-            Kernel::Switch(key, _) | Kernel::Number(key) | Kernel::Time(key, _) => Some(key),
+            Kernel::Switch(key, _) | Kernel::Number(key) | Kernel::Place(key) | Kernel::Time(key, _) => Some(key),
             Kernel::Other(_) => None,
         }
     }

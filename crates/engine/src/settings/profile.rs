@@ -1,8 +1,9 @@
 //! Fidelity profiles: how the TCP of a host behaves, after kernels and simulators of different years.
 
 use super::declare::settings;
-use super::words::{self, HYSTART, LOSS_RESPONSE, RECEIVE_TUNING};
+use super::words::{self, ECN, HYSTART, LOSS_RESPONSE, RECEIVE_TUNING};
 use super::{ANY, Config, Kernel};
+use crate::ecn::EcnRule;
 use crate::rtt::RtoRule;
 use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_policy::send_buffer;
@@ -147,6 +148,11 @@ settings! {
         /// true.
         #[setting("coupled-acks", Flag)]
         pub coupled_acks: bool = false,
+        /// Explicit congestion notification (ECN): what is asked for, and what is agreed to where the peer asks.
+        /// Accept-classic, under mptcp-ns3 and newreno off.
+        #[setting("ecn", Choice(ECN), in_kernel(Kernel::Place("net.ipv4.tcp_ecn")))]
+        /// RFC 3168, RFC 9768.
+        pub ecn: EcnRule = EcnRule::ACCEPT_CLASSIC,
         /// Number of times that a SYN is repeated.
         #[setting("syn-retries", Number(0, ANY), in_kernel(Kernel::Number("net.ipv4.tcp_syn_retries")))]
         pub syn_retries: u32 = 6,
@@ -322,6 +328,7 @@ impl Profile {
             hystart: None,
             prr: false,
             loss_response: LossResponse::Standard,
+            ecn: EcnRule::OFF,
             buffer: Profile::FORMER_BUFFER,
             ..Profile::tcp()
         }

@@ -2,7 +2,7 @@
 
 use super::Domain::{Choice, Time};
 use super::{Kernel, Setting, Word};
-use crate::{FastClose, ReceiveTuning, RtoRule};
+use crate::{EcnRule, FastClose, ReceiveTuning, RtoRule};
 use anabranch_policy::congestion::{HyStart, LossResponse};
 use anabranch_units::Duration;
 
@@ -92,6 +92,32 @@ pub(crate) const HYSTART: &[Word] = &[
         "HyStart++ (RFC 9406): an eighth above the round trip before, with a slower slow start first. For every \
          congestion control that is not model-based.",
         c.profile.hystart = Some(HyStart::PlusPlus)
+    ),
+];
+
+/// In the order of the numbers that Linux has for them.
+pub(crate) const ECN: &[Word] = &[
+    word!("off", "Neither asks nor agrees.", c.profile.ecn = EcnRule::OFF),
+    word!("classic", "Asks for that of RFC 3168, and agrees to it.", c.profile.ecn = EcnRule::CLASSIC),
+    word!(
+        "accept-classic",
+        "Agrees to that of RFC 3168, and does not ask (Linux by default).",
+        c.profile.ecn = EcnRule::ACCEPT_CLASSIC
+    ),
+    word!(
+        "accurate",
+        "Asks for accurate feedback (AccECN, RFC 9768), and agrees to it or to the classic one.",
+        c.profile.ecn = EcnRule::ACCURATE
+    ),
+    word!(
+        "accept-accurate-ask-classic",
+        "Agrees to accurate feedback, and asks for the classic one.",
+        c.profile.ecn = EcnRule::ACCEPT_ACCURATE_ASK_CLASSIC
+    ),
+    word!(
+        "accept-accurate",
+        "Agrees to accurate feedback or the classic one, and does not ask.",
+        c.profile.ecn = EcnRule::ACCEPT_ACCURATE
     ),
 ];
 

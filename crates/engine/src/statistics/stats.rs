@@ -303,6 +303,15 @@ statistics! {
         /// Payload bytes received in order on their subflow.
         #[statistic("bytes-received", Counter, Bytes, "payload bytes received in order on their subflow", of_receiver)]
         pub bytes_received: u64,
+        /// Packets that arrived marked (ECN), of subflows that agreed on feedback of marks.
+        #[statistic("marks-received", Counter, Packets, "packets that arrived marked (ECN)", of_receiver)]
+        pub marks_received: u64,
+        /// Packets that the peer reports as marked; of classic feedback one for each ACK with an echo.
+        #[statistic("marks-reported", Counter, Packets, "packets that the peer reports as marked (ECN)")]
+        pub marks_reported: u64,
+        /// Number of times that the congestion window fell for a mark.
+        #[statistic("mark-reductions", Counter, None, "reductions of the congestion window for marks (ECN)")]
+        pub mark_reductions: u64,
         /// Segments taken without the timestamps that were agreed on (RFC 7323 §3.2).
         #[statistic(
             "timestamps-missing", Counter, Segments, "segments received without the timestamps agreed on"

@@ -8,6 +8,9 @@ use anabranch_wire::{Segment, Timestamps};
 /// ACKs of data without DSS in a row, over at least one RTO, that mean options no longer get through.
 const BARE_ACKS: u32 = 3;
 
+/// Segments acknowledged at once after a mark that is new (Linux, `tcp_enter_quickack_mode`).
+const QUICK_AFTER_MARK: u32 = 2;
+
 impl Subflow {
     /// Offset that a segment acknowledges, if a peer may say that: nothing unsent, and nothing older than the largest
     /// window, which leaves a blind guess little to hit (RFC 5961 §5.2).
@@ -41,9 +44,17 @@ impl Subflow {
     /// Notes what every valid segment tells, begun at subflow offset `start`: the peer's clock (RFC 7323 §4.3), and
     /// that it is alive. Takes an RTT sample as a receiver of data if `autotuned`.
     pub(crate) fn note_valid(&mut self, now: Instant, start: u64, segment: &Segment, autotuned: bool) {
-        let Subflow { tx, rx, liveness, .. } = self;
+        let Subflow { tx, rx, liveness, marks, counts, .. } = self;
+        let arrived = marks.note(segment, tx.mss.into());
+        counts.marks_received += arrived.marked;
+        rx.ack.now |= arrived.at_once;
+        if arrived.quick {
+            rx.ack.quick = rx.ack.quick.max(QUICK_AFTER_MARK);
+        }
+        marks.newer = false;
         let newest = |timestamps: &Timestamps| start <= rx.rcv_nxt && !rx.is_old(timestamps.value, now);
         if let Some(timestamps) = segment.options.timestamps().filter(newest) {
+            marks.newer = timestamps.value != rx.ts_recent;
             rx.ts_recent = timestamps.value;
             rx.ts_recent_at = now;
             rx.arrival_rate.arrived(now, timestamps.value, segment.payload.len() as u64);

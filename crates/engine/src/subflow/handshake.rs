@@ -3,6 +3,7 @@
 
 use super::{State, Subflow};
 use crate::Profile;
+use crate::ecn::Marks;
 use crate::memory::Memory;
 use crate::path_mtu::default_mss;
 use anabranch_units::{Duration, Instant, SubflowSeq};
@@ -23,6 +24,10 @@ impl Subflow {
             Handshake { mss: Some(mss), window_scale: scaling.then_some(self.rx.rcv_scale), sack_permitted: sack };
         if timestamps {
             segment.options.set_timestamps(Some(Timestamps { value: self.tx.timestamp(now), echo: self.rx.ts_recent }));
+        }
+        match answer {
+            true => self.marks.answer(&mut segment),
+            false => Marks::ask(profile.ecn, self.handshake.is_some_and(|timer| timer.retries > 0), &mut segment),
         }
         segment
     }
@@ -47,6 +52,7 @@ impl Subflow {
     pub(crate) fn take_last_ack(&mut self, now: Instant, segment: &Segment) -> u64 {
         // What leaves in answer, as ADD_ADDR does, echoes it.
         self.take_clock(now, segment);
+        self.marks.take_last_ack(segment);
         let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.tx.snd_scale };
         let window = u64::from(segment.window) << scale;
         self.tx.snd_wnd = segment.window;

@@ -11,6 +11,7 @@ mod size;
 mod tx;
 
 use crate::deadline::Earliest;
+use crate::ecn::Marks;
 use crate::memory::Offer;
 use crate::recovery::Recovery;
 use crate::sent_log::NO_MARK;
@@ -102,6 +103,7 @@ pub(crate) struct Subflow {
     pub(crate) tx: Tx,
     pub(crate) rx: Rx,
     pub(crate) liveness: Liveness,
+    pub(crate) marks: Marks,
 }
 
 /// The largest window shift (RFC 7323 §2.3).
@@ -141,6 +143,7 @@ impl Subflow {
             tx: Tx::new(profile, &flow),
             rx: Rx::new(profile, receive_buffer),
             liveness: Liveness::new(),
+            marks: Marks::default(),
         }
     }
 

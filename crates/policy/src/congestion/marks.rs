@@ -36,11 +36,6 @@ impl MarkedShare {
         self.alpha
     }
 
-    /// Returns true if no mark has been reported yet.
-    pub(super) fn is_unknown(&self) -> bool {
-        !self.seen
-    }
-
     /// Counts an ACK with `gain` = g. A new value comes with the end of a round trip, and no earlier than `span` after
     /// the latest. Returns true if a round trip ends; until the first mark there is nothing to average.
     pub(super) fn count(&mut self, now: Instant, ack: &Ack, gain: f64, span: Duration) -> bool {
@@ -77,8 +72,8 @@ mod tests {
     fn the_share_follows_rounds() {
         let mut share = MarkedShare::default();
         let count = |share: &mut MarkedShare, ack: Ack| share.count(Instant::ZERO, &ack, 1.0 / 16.0, Duration::ZERO);
-        assert!(!count(&mut share, ack(0, 1000, 0)) && share.is_unknown());
-        assert!(!count(&mut share, ack(0, 2000, 1000)) && !share.is_unknown());
+        assert!(!count(&mut share, ack(0, 1000, 0)));
+        assert!(!count(&mut share, ack(0, 2000, 1000)));
         assert_eq!(share.get(), 1.0);
         assert!(count(&mut share, ack(1000, 3000, 500)));
         assert!((share.get() - (15.0 / 16.0 + 1.0 / 32.0)).abs() < 1e-12, "{}", share.get());

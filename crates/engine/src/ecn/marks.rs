@@ -1,0 +1,313 @@
+//! Marks of a subflow's packets, in both directions.
+
+use super::{EcnRule, Feedback};
+use anabranch_units::Ecn;
+use anabranch_wire::{Flags, Segment};
+
+/// What two ends of a subflow know of the marks of their packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Marks {
+    /// What they agreed on.
+    feedback: Feedback,
+    /// ECN field of the peer's SYN or SYN/ACK, which the answer to it tells (RFC 9768 Tables 2 and 3).
+    of_syn: Ecn,
+    /// Our packets are not ECN-capable: what the peer reports cannot be (RFC 9768 §3.2.2.3, §3.2.2.4).
+    mangled: bool,
+    /// The segment that came last had a timestamp later than all before.
+    pub(crate) newer: bool,
+    /// A segment after the handshake has told its ACE field.
+    told_once: bool,
+    /// Our packets that the peer reports as marked, modulo 8 (s.cep of RFC 9768, less its first value).
+    reported: u8,
+    /// Bytes reported as marked that congestion control has not heard of.
+    pub(crate) unheard: u64,
+    /// Offset whose acknowledgment ends the round trip in which the window fell for a mark.
+    pub(crate) round_ends: Option<u64>,
+    /// The window fell, and the next new data says so (CWR).
+    pub(crate) slowed: bool,
+    /// The peer's packets that came marked (r.cep, less its first value).
+    received: u64,
+    /// ECN field of the latest packet.
+    latest: Ecn,
+    /// A mark is echoed until the peer says that it has slowed down (classic feedback).
+    echoing: bool,
+    /// A classic echo tells of the latest packets alone (RFC 8257 §3.2).
+    precise: bool,
+}
+
+/// What is due after a segment has arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Arrived {
+    /// Packets that came marked.
+    pub(crate) marked: u64,
+    /// The peer should hear of it at once.
+    pub(crate) at_once: bool,
+    /// The peer's window may be small by now, so that ACKs should not be delayed.
+    pub(crate) quick: bool,
+}
+
+/// What the peer reports with a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Told {
+    /// Packets newly reported as marked; of classic feedback one for each echo.
+    pub(crate) packets: u64,
+}
+
+/// First value of the counter of marked packets (RFC 9768 §3.2.1).
+const FIRST: u64 = 5;
+/// The ACE field counts modulo this.
+const MODULUS: u64 = 8;
+
+impl Marks {
+    /// Marks of a subflow with this feedback, whose peer's SYN came with this field.
+    pub(crate) fn agreed(feedback: Feedback, of_syn: Ecn) -> Self {
+        Marks { feedback, of_syn, latest: of_syn, ..Marks::default() }
+    }
+
+    /// The feedback agreed on.
+    pub(crate) fn feedback(&self) -> Feedback {
+        self.feedback
+    }
+
+    /// Flags of an ordinary segment that say nothing but how many packets came marked.
+    pub(crate) fn counting_flags(&self) -> Flags {
+        if self.feedback == Feedback::Accurate { Flags::ECE.with(Flags::CWR) } else { Flags::default() }
+    }
+
+    /// Adds what a SYN says: it asks for what `rule` does unless it is repeated (Linux, `tcp_ecn_fallback`).
+    pub(crate) fn ask(rule: EcnRule, repeated: bool, syn: &mut Segment) {
+        if !repeated {
+            syn.set_ace(rule.of_syn());
+        }
+    }
+
+    /// Adds what a SYN/ACK says.
+    pub(crate) fn answer(&self, syn_ack: &mut Segment) {
+        match self.feedback {
+            Feedback::Off => {}
+            Feedback::Classic => syn_ack.set_ace(0b001),
+            Feedback::Accurate => syn_ack.set_ace(reflected(self.of_syn)),
+        }
+    }
+
+    /// Begins with what `syn`, the peer's SYN or SYN/ACK, agrees to. `precise` is true if a classic echo is to tell of
+    /// the latest packets alone, as congestion control wants it.
+    pub(crate) fn take_syn(&mut self, rule: EcnRule, precise: bool, syn: &Segment) {
+        let answer = syn.flags.has(Flags::ACK);
+        let feedback = if answer { rule.on_syn_ack(syn) } else { rule.on_syn(syn) };
+        *self = Marks { precise, ..Marks::agreed(feedback, syn.ip.ecn) };
+        if answer && feedback == Feedback::Accurate {
+            // Our SYN was not ECN-capable.
+            self.mangled = syn.ace() != reflected(Ecn::NotEct);
+            self.received = u64::from(syn.ip.ecn == Ecn::Ce && !self.mangled);
+        }
+    }
+
+    /// Takes the answer to our SYN/ACK, which was not ECN-capable (RFC 9768 Table 4).
+    pub(crate) fn take_last_ack(&mut self, ack: &Segment) {
+        if self.feedback == Feedback::Accurate && ack.payload.is_empty() {
+            self.mangled |= match ack.ace() {
+                0b000 => true,
+                // Of no meaning, and legal.
+                0b001 | 0b101 | 0b111 => false,
+                told => told != reflected(Ecn::NotEct),
+            };
+        }
+    }
+
+    /// Adds what each segment of an open subflow says; the last of a handshake says how the SYN/ACK came.
+    pub(crate) fn say(&self, ends_handshake: bool, segment: &mut Segment) {
+        match self.feedback {
+            Feedback::Off => {}
+            Feedback::Classic if self.echoing => segment.flags = segment.flags.with(Flags::ECE),
+            Feedback::Classic => {}
+            Feedback::Accurate if ends_handshake => segment.set_ace(reflected(self.of_syn)),
+            Feedback::Accurate => segment.set_ace(((self.received + FIRST) % MODULUS) as u8),
+        }
+    }
+
+    /// ECN field of a packet; of classic feedback only of new `data`. `l4s` is true if congestion control asks for the
+    /// marks of L4S, which takes accurate feedback (RFC 9331 §4.2).
+    pub(crate) fn field(&self, data: bool, l4s: bool) -> Ecn {
+        match self.feedback {
+            _ if self.mangled => Ecn::NotEct,
+            Feedback::Classic if data && !l4s => Ecn::Ect0,
+            Feedback::Accurate if l4s => Ecn::Ect1,
+            Feedback::Accurate => Ecn::Ect0,
+            _ => Ecn::NotEct,
+        }
+    }
+
+    /// Tells whether the next new data is to say CWR, which it says once.
+    pub(crate) fn take_slowed(&mut self) -> bool {
+        std::mem::take(&mut self.slowed) && self.feedback == Feedback::Classic
+    }
+
+    /// Notes how a segment has come that may be several of `mss` bytes in one.
+    pub(crate) fn note(&mut self, segment: &Segment, mss: u64) -> Arrived {
+        let (field, length) = (segment.ip.ecn, segment.payload.len() as u64);
+        let (marked, has_data) = (field == Ecn::Ce, length > 0);
+        let packets = if marked { length.div_ceil(mss.max(1)).max(1) } else { 0 };
+        let changed = std::mem::replace(&mut self.latest, field) != field;
+        match self.feedback {
+            Feedback::Off => Arrived::default(),
+            Feedback::Accurate => {
+                self.received += packets;
+                Arrived { marked: packets, at_once: changed && has_data, quick: false }
+            }
+            Feedback::Classic if !has_data => Arrived::default(),
+            Feedback::Classic if self.precise => {
+                let at_once = std::mem::replace(&mut self.echoing, marked) != marked;
+                Arrived { marked: packets, at_once, quick: false }
+            }
+            Feedback::Classic => {
+                // CWR first (RFC 3168 Erratum 3639).
+                let slowed = segment.flags.has(Flags::CWR);
+                let echoed = self.echoing && !slowed;
+                self.echoing = echoed || marked;
+                Arrived { marked: packets, at_once: slowed, quick: marked && !echoed }
+            }
+        }
+    }
+
+    /// Takes what a segment reports that acknowledges offset `ack` and newly delivers `segments` of ours. A repeated or
+    /// overtaken one says nothing new, unless its timestamp is the latest (Linux, RFC 9768 §3.2.2.5.2).
+    pub(crate) fn take(&mut self, segment: &Segment, ack: u64, segments: u64) -> Told {
+        match self.feedback {
+            Feedback::Off => Told::default(),
+            Feedback::Classic => Told { packets: u64::from(segment.flags.has(Flags::ECE)) },
+            // Until our first data is acknowledged it may be a repetition of the handshake's last ACK.
+            Feedback::Accurate if ack <= 1 || (segments == 0 && !self.newer) => Told::default(),
+            Feedback::Accurate => {
+                let ace = segment.ace();
+                if !std::mem::replace(&mut self.told_once, true) && ace == 0 {
+                    self.mangled = true;
+                }
+                if self.mangled {
+                    return Told::default();
+                }
+                let expected = (u64::from(self.reported) + FIRST) % MODULUS;
+                let least = (u64::from(ace) + MODULUS - expected) % MODULUS;
+                // What more than a cycle may have been marked: the most that fits, as if all were (RFC 9768 A.2).
+                let packets = if segments < MODULUS { least } else { segments - (segments - least) % MODULUS };
+                self.reported = ((u64::from(self.reported) + packets) % MODULUS) as u8;
+                Told { packets }
+            }
+        }
+    }
+}
+
+/// ACE field that tells how a SYN or SYN/ACK came (RFC 9768 Tables 2 and 3).
+fn reflected(ecn: Ecn) -> u8 {
+    match ecn {
+        Ecn::NotEct => 0b010,
+        Ecn::Ect1 => 0b011,
+        Ecn::Ect0 => 0b100,
+        Ecn::Ce => 0b110,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_units::SubflowSeq;
+    use anabranch_wire::{FlowKey, Payload};
+
+    fn segment(flags: Flags, ace: u8, ecn: Ecn, length: usize) -> Segment {
+        let flow = FlowKey::new(([10, 0, 0, 1], 1).into(), ([10, 1, 0, 1], 2).into());
+        let mut segment = Segment::new(flow, flags, SubflowSeq::new(1), SubflowSeq::new(2));
+        segment.set_ace(ace);
+        segment.ip.ecn = ecn;
+        segment.payload = Payload::from(vec![0; length]);
+        segment
+    }
+
+    fn agreed(rule: EcnRule, ace: u8) -> Marks {
+        let mut marks = Marks::default();
+        marks.take_syn(rule, false, &segment(Flags::SYN, ace, Ecn::NotEct, 0));
+        marks
+    }
+
+    /// RFC 3168 §6.1: an echo on each ACK until CWR, which with a mark on it begins the next.
+    #[test]
+    fn a_classic_mark_is_echoed_until_the_sender_has_slowed_down() {
+        let mut marks = agreed(EcnRule::CLASSIC, 0b011);
+        let echo = |marks: &Marks| {
+            let mut ack = segment(Flags::ACK, 0, Ecn::NotEct, 0);
+            marks.say(false, &mut ack);
+            ack.flags.has(Flags::ECE)
+        };
+        assert!(!echo(&marks));
+        let first = marks.note(&segment(Flags::ACK, 0, Ecn::Ce, 1000), 1000);
+        assert_eq!(first, Arrived { marked: 1, at_once: false, quick: true });
+        marks.note(&segment(Flags::ACK, 0, Ecn::Ect0, 1000), 1000);
+        assert!(echo(&marks));
+        marks.note(&segment(Flags::ACK.with(Flags::CWR), 0b010, Ecn::Ce, 1000), 1000);
+        assert!(echo(&marks), "CWR counts before the mark");
+        let last = marks.note(&segment(Flags::ACK.with(Flags::CWR), 0b010, Ecn::Ect0, 1000), 1000);
+        assert!(last.at_once && !echo(&marks));
+    }
+
+    /// RFC 8257 §3.2.
+    #[test]
+    fn a_precise_echo_tells_of_the_latest_packets() {
+        let mut marks = agreed(EcnRule::CLASSIC, 0b011);
+        marks.precise = true;
+        let mut arrive = |ecn| marks.note(&segment(Flags::ACK, 0, ecn, 1000), 1000).at_once;
+        let fields = [Ecn::Ect0, Ecn::Ce, Ecn::Ce, Ecn::Ect0, Ecn::Ect0];
+        assert_eq!(fields.map(&mut arrive), [false, true, false, true, false]);
+    }
+
+    #[test]
+    fn accurate_feedback_counts_packets_of_a_merged_segment() {
+        let mut marks = agreed(EcnRule::ACCURATE, 0b111);
+        let told = |marks: &Marks| {
+            let mut ack = segment(Flags::ACK, 0, Ecn::NotEct, 0);
+            marks.say(false, &mut ack);
+            ack.ace()
+        };
+        assert_eq!(told(&marks), 5);
+        let arrived = marks.note(&segment(Flags::ACK, 5, Ecn::Ce, 3500), 1000);
+        assert_eq!((arrived.marked, arrived.at_once, told(&marks)), (4, true, 1));
+        assert_eq!(marks.note(&segment(Flags::ACK, 5, Ecn::Ce, 0), 1000).marked, 1, "a pure ACK counts");
+    }
+
+    /// An ACK of fewer than eight segments says exactly how many were marked; of more, the most that fits.
+    #[test]
+    fn what_the_counter_leaves_open_counts_as_marked() {
+        let mut marks = agreed(EcnRule::ACCURATE, 0b111);
+        let mut told = |ace, segments| marks.take(&segment(Flags::ACK, ace, Ecn::NotEct, 0), 2, segments).packets;
+        assert_eq!(told(5, 1), 0);
+        assert_eq!(told(0, 4), 3);
+        assert_eq!(told(0, 1), 0);
+        assert_eq!(told(1, 20), 17);
+        assert_eq!(told(1, 7), 0);
+        assert_eq!(told(1, 8), 8);
+        assert_eq!(told(3, 0), 0, "nothing new");
+        marks.newer = true;
+        assert_eq!(marks.take(&segment(Flags::ACK, 3, Ecn::NotEct, 0), 2, 0).packets, 2);
+    }
+
+    #[test]
+    fn mangled_fields_end_it() {
+        for (rule, syn_ack, capable) in [
+            (EcnRule::ACCURATE, 0b010, Ecn::Ect0),
+            (EcnRule::ACCURATE, 0b100, Ecn::NotEct),
+            (EcnRule::ACCURATE, 0b110, Ecn::NotEct),
+            (EcnRule::CLASSIC, 0b001, Ecn::Ect0),
+        ] {
+            let mut marks = Marks::default();
+            marks.take_syn(rule, false, &segment(Flags::SYN.with(Flags::ACK), syn_ack, Ecn::NotEct, 0));
+            assert_eq!(marks.field(true, false), capable, "{syn_ack:03b}");
+        }
+        for (last, capable) in [(0b010, Ecn::Ect0), (0b000, Ecn::NotEct), (0b100, Ecn::NotEct), (0b101, Ecn::Ect0)] {
+            let mut marks = agreed(EcnRule::ACCURATE, 0b111);
+            marks.take_last_ack(&segment(Flags::ACK, last, Ecn::NotEct, 0));
+            assert_eq!(marks.field(false, false), capable, "{last:03b}");
+        }
+        let mut marks = agreed(EcnRule::ACCURATE, 0b111);
+        assert_eq!(marks.field(false, true), Ecn::Ect1);
+        assert_eq!(marks.take(&segment(Flags::ACK, 0, Ecn::NotEct, 0), 2, 3).packets, 0, "zeroed on the way");
+        assert_eq!(marks.field(false, true), Ecn::NotEct);
+    }
+}
