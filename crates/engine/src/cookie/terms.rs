@@ -88,7 +88,7 @@ impl Terms {
                 .filter(|_| self.timestamps)
                 .map(|theirs| Timestamps { value: self.timestamp(clock), echo: theirs.value }),
         );
-        Marks::agreed(self.ecn, self.of_syn).answer(&mut answer);
+        Marks::agreed(self.ecn, self.of_syn).answer(0, &mut answer);
         answer
     }
 

@@ -53,6 +53,8 @@ pub(crate) struct Told {
     pub(crate) packets: u64,
 }
 
+/// SYNs or SYN/ACKs that ask for ECN or agree to it, before one that does not.
+const ATTEMPTS: u32 = 2;
 /// First value of the counter of marked packets (RFC 9768 §3.2.1).
 const FIRST: u64 = 5;
 /// The ACE field counts modulo this.
@@ -74,16 +76,18 @@ impl Marks {
         if self.feedback == Feedback::Accurate { Flags::ECE.with(Flags::CWR) } else { Flags::default() }
     }
 
-    /// Adds what a SYN says: it asks for what `rule` does unless it is repeated (Linux, `tcp_ecn_fallback`).
-    pub(crate) fn ask(rule: EcnRule, repeated: bool, syn: &mut Segment) {
-        if !repeated {
+    /// Adds what a SYN says that is repeated so often: boxes may drop what asks for ECN. It asks for accurate feedback
+    /// twice (RFC 9768 §3.1.4.1), for the classic one once (Linux).
+    pub(crate) fn ask(rule: EcnRule, retries: u32, syn: &mut Segment) {
+        if retries == 0 || (rule.asks == Feedback::Accurate && retries < ATTEMPTS) {
             syn.set_ace(rule.of_syn());
         }
     }
 
-    /// Adds what a SYN/ACK says.
-    pub(crate) fn answer(&self, syn_ack: &mut Segment) {
+    /// Adds what a SYN/ACK says that is repeated so often; from the third on nothing (Linux).
+    pub(crate) fn answer(&self, retries: u32, syn_ack: &mut Segment) {
         match self.feedback {
+            _ if retries >= ATTEMPTS => {}
             Feedback::Off => {}
             Feedback::Classic => syn_ack.set_ace(0b001),
             Feedback::Accurate => syn_ack.set_ace(reflected(self.of_syn)),
@@ -103,8 +107,17 @@ impl Marks {
         }
     }
 
-    /// Takes the answer to our SYN/ACK, which was not ECN-capable (RFC 9768 Table 4).
-    pub(crate) fn take_last_ack(&mut self, ack: &Segment) {
+    /// Takes the answer to our SYN/ACK, which was not ECN-capable (RFC 9768 Table 4), and repeated so often.
+    pub(crate) fn take_last_ack(&mut self, retries: u32, ack: &Segment) {
+        if retries >= ATTEMPTS {
+            // It shows whether one of the first two has arrived; with classic feedback nothing does. Marks of the
+            // peer's packets are echoed all the same.
+            match self.feedback {
+                Feedback::Accurate if ack.ace() == 0 => self.feedback = Feedback::Off,
+                Feedback::Classic => self.mangled = true,
+                _ => {}
+            }
+        }
         if self.feedback == Feedback::Accurate && ack.payload.is_empty() {
             self.mangled |= match ack.ace() {
                 0b000 => true,
@@ -302,7 +315,7 @@ mod tests {
         }
         for (last, capable) in [(0b010, Ecn::Ect0), (0b000, Ecn::NotEct), (0b100, Ecn::NotEct), (0b101, Ecn::Ect0)] {
             let mut marks = agreed(EcnRule::ACCURATE, 0b111);
-            marks.take_last_ack(&segment(Flags::ACK, last, Ecn::NotEct, 0));
+            marks.take_last_ack(0, &segment(Flags::ACK, last, Ecn::NotEct, 0));
             assert_eq!(marks.field(false, false), capable, "{last:03b}");
         }
         let mut marks = agreed(EcnRule::ACCURATE, 0b111);

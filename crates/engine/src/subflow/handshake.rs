@@ -26,8 +26,8 @@ impl Subflow {
             segment.options.set_timestamps(Some(Timestamps { value: self.tx.timestamp(now), echo: self.rx.ts_recent }));
         }
         match answer {
-            true => self.marks.answer(&mut segment),
-            false => Marks::ask(profile.ecn, self.handshake.is_some_and(|timer| timer.retries > 0), &mut segment),
+            true => self.marks.answer(self.retries(), &mut segment),
+            false => Marks::ask(profile.ecn, self.retries(), &mut segment),
         }
         segment
     }
@@ -52,12 +52,17 @@ impl Subflow {
     pub(crate) fn take_last_ack(&mut self, now: Instant, segment: &Segment) -> u64 {
         // What leaves in answer, as ADD_ADDR does, echoes it.
         self.take_clock(now, segment);
-        self.marks.take_last_ack(segment);
+        self.marks.take_last_ack(self.retries(), segment);
         let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.tx.snd_scale };
         let window = u64::from(segment.window) << scale;
         self.tx.snd_wnd = segment.window;
         self.tx.snd_edge = 1 + window;
         window
+    }
+
+    /// Number of times that the SYN or SYN/ACK has been repeated by a timer.
+    fn retries(&self) -> u32 {
+        self.handshake.map_or(0, |timer| timer.retries)
     }
 
     /// Takes the peer's clock from a segment of the handshake.

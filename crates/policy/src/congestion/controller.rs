@@ -313,16 +313,14 @@ impl Controller {
     }
 
     /// The peer reports a mark (ECN), the first in a round trip: the window falls as after a loss, by what the
-    /// algorithm says of marks. The round ends with [`Controller::on_recovered`]. No effect, and false, within a
-    /// recovery, which has reduced the window for this round, and with an algorithm that models the path, which hears of
-    /// the mark. `in_flight` as in [`Controller::on_fast_retransmit`].
+    /// algorithm says of marks. Returns true if it does; the round ends with [`Controller::on_recovered`]. No effect
+    /// within a recovery, which has reduced the window for this round. `in_flight` as in [`Controller::on_fast_retransmit`].
     pub fn on_mark(&mut self, now: Instant, id: SubflowId, in_flight: Bytes) -> bool {
         let Some(on) = self.find(id) else {
             return false;
         };
         if let CongestionControl::ModelBased(algorithm) = &mut self.algorithm.policy {
-            algorithm.on_mark(now, &self.flows[on]);
-            return false;
+            return algorithm.on_mark(now, &self.flows[on]);
         }
         if self.flows[on].recovering || self.pasts[on].after_rto {
             return false;

@@ -20,8 +20,11 @@ pub trait ModelBased: Send {
     fn model(&self, flow: &Flow, srtt: Option<Duration>) -> Model;
     /// Fast recovery begins; the window stays until the next ACK has been counted.
     fn on_fast_retransmit(&mut self, now: Instant, flow: &Flow);
-    /// The first mark (ECN) in a round trip. Its bytes are in the ACK that is counted next.
-    fn on_mark(&mut self, _now: Instant, _flow: &Flow) {}
+    /// A mark (ECN), whose bytes are in the ACK that is counted next. Returns true if it is answered: then the next to
+    /// be told is one of the round trip after.
+    fn on_mark(&mut self, _now: Instant, _flow: &Flow) -> bool {
+        false
+    }
     /// A timeout: the window falls to one segment.
     fn on_rto(&mut self, now: Instant, flow: &Flow);
     /// A timeout within a recovery, or one after another.

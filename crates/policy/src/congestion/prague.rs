@@ -118,8 +118,9 @@ impl ModelBased for Prague {
         self.paths.of(flow).begin_repair(flow);
     }
 
-    fn on_mark(&mut self, _now: Instant, flow: &Flow) {
+    fn on_mark(&mut self, _now: Instant, flow: &Flow) -> bool {
         self.paths.of(flow).marked = true;
+        true
     }
 
     /// Begins slow start anew: what the path carries has to be found again.
