@@ -6,10 +6,11 @@
 
 mod common;
 
-use anabranch_engine::FallbackReason;
+use anabranch_engine::{EcnRule, FallbackReason};
 use anabranch_paths::{
-    AlterPayload, Coalesce, Direction, DropSyn, EarlyAck, End, Middlebox, MiddleboxSpec, MtuBlackhole, Nat,
-    NetworkError, RewriteSequence, Split, SplitOptions, Strip, Stripped, StrippedOptions, SynOption, Unmapped,
+    AlterPayload, Coalesce, Direction, DropSyn, EarlyAck, EcnAct, End, MangleEcn, Middlebox, MiddleboxSpec,
+    MtuBlackhole, Nat, NetworkError, RewriteSequence, Split, SplitOptions, Strip, Stripped, StrippedOptions, SynOption,
+    Unmapped,
 };
 use anabranch_sim::{EventKind, EventRecord, Host, Outcome, Spec, SpecError, TimedRestart, run};
 use anabranch_units::{Bytes, Duration, Instant};
@@ -644,5 +645,36 @@ fn a_join_that_the_peer_never_counted_does_not_keep_us_from_following_it() {
             (Duration::from_millis(2), Duration::from_millis(up));
         let outcome = complete(&spec);
         assert_eq!(fallbacks(&outcome)[CLIENT], [FallbackReason::InfiniteMapping], "{up} ms");
+    }
+}
+
+/// Whatever a box does to marks or to what asks for and reports them, everything arrives; and only where each packet is
+/// marked, and the feedback is too coarse to see that it cannot be, is it slow.
+#[test]
+fn marks_that_are_mangled_do_no_harm() {
+    use EcnAct::*;
+    for act in [Bleach, MarkAll, SetEct0, SetEct1, Invert, ClearSynFlags, ClearFlags, DropSyn] {
+        for rule in [EcnRule::CLASSIC, EcnRule::ACCURATE] {
+            for direction in BOTH {
+                let run = |boxes: &[Middlebox]| {
+                    let mut spec = alone(boxes, Direction::Down);
+                    for host in [&mut spec.client.config, &mut spec.server.config] {
+                        host.profile.ecn = rule;
+                    }
+                    let outcome = complete(&spec);
+                    let seconds = outcome.transfers[0].duration().unwrap().as_secs_f64();
+                    (seconds, outcome)
+                };
+                let (usual, _) = run(&[]);
+                let (seconds, outcome) = run(&[MangleEcn { act, direction: Some(direction) }.into()]);
+                let reductions = outcome.connections[0].subflows[0].stats.mark_reductions;
+                println!("{act:?} {rule:?} {direction:?}: {seconds:.2} of {usual:.2} s, {reductions} reductions");
+                let slow = rule == EcnRule::CLASSIC && act == MarkAll && direction == Direction::Down;
+                assert_eq!(reductions > 5, slow, "{act:?} {rule:?} {direction:?}");
+                // One that drops what asks or agrees takes two repetitions.
+                let most = 1.3 * usual + if act == DropSyn { 3.2 } else { 0.0 };
+                assert!(slow || seconds < most, "{act:?} {rule:?} {direction:?}: {seconds}");
+            }
+        }
     }
 }

@@ -88,6 +88,7 @@ kinds! {
     mtu_blackhole::MtuBlackhole,
     drop_syn::DropSyn,
     faults::Faults,
+    ecn::MangleEcn,
 }
 
 /// Settings of a kind of middlebox.

@@ -9,6 +9,7 @@ mod ack_path;
 mod congestion;
 mod first_path;
 mod forecast;
+mod marks;
 mod plan;
 mod queue;
 mod reinjection;

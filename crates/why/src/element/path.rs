@@ -127,6 +127,7 @@ fn act(kind: &Middlebox) -> String {
         Middlebox::EarlyAck(_) => "acknowledges before the receiver (early-ack)".to_owned(),
         Middlebox::Nat(_) => "forgets its mappings (nat)".to_owned(),
         Middlebox::AlterPayload(_) => "alters data (alter-payload)".to_owned(),
+        Middlebox::MangleEcn(_) => "changes marks of packets (mangle-ecn)".to_owned(),
         Middlebox::RewriteSequence(_) => "rewrites sequence numbers (rewrite-sequence)".to_owned(),
     }
 }
