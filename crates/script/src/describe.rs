@@ -4,7 +4,7 @@ use crate::parse::FLAGS;
 use crate::pattern::{Side, matches, pattern};
 use crate::peer::World;
 use crate::statement::{Field, OptionText, SegmentText, field, flag};
-use anabranch_units::{Key, Token, add_addr_hmac, join_hmac};
+use anabranch_units::{Ecn, Key, Token, add_addr_hmac, join_hmac};
 use anabranch_wire::{DataSeq, Dss, Flags, MpCapable, MpOption, Segment, dss_checksum};
 
 /// The control bits by letter.
@@ -24,12 +24,23 @@ pub(crate) fn describe(world: &World, at: usize, side: Side, segment: &Segment) 
     Describer { world, at, side }.segment(segment)
 }
 
+/// The ECN field by name.
+pub(crate) const ECN: [(&str, Ecn); 4] =
+    [("not-ect", Ecn::NotEct), ("ect0", Ecn::Ect0), ("ect1", Ecn::Ect1), ("ce", Ecn::Ce)];
+
 /// The flags as text.
-pub(crate) fn flags_text(flags: Flags) -> String {
-    debug_assert_eq!(FLAGS.len(), LETTERS.len());
-    let text: String = LETTERS.iter().filter(|(_, bit)| flags.has(*bit)).map(|(letter, _)| letter).collect();
+pub(crate) fn flags_text(segment: &Segment) -> String {
+    debug_assert_eq!(FLAGS.len(), LETTERS.len() + 1);
+    let flags = segment.flags;
+    let mut text: String = LETTERS.iter().filter(|(_, bit)| flags.has(*bit)).map(|(letter, _)| letter).collect();
+    if segment.ace() & ACCURATE != 0 {
+        text.push('A');
+    }
     if text.is_empty() { "-".to_owned() } else { text }
 }
+
+/// AE, the highest bit of the ACE field.
+pub(crate) const ACCURATE: u8 = 0b100;
 
 struct Describer<'a> {
     world: &'a World,
@@ -53,6 +64,9 @@ impl Describer<'_> {
         fields.push(field("win", segment.window));
         if segment.flags.has(Flags::URG) {
             fields.push(field("urg", segment.urgent));
+        }
+        if let Some((name, _)) = ECN.iter().find(|(_, field)| *field == segment.ip.ecn) {
+            fields.push(field("ecn", name));
         }
         if !segment.payload.is_empty() {
             self.payload(segment, &mut fields);
@@ -83,7 +97,7 @@ impl Describer<'_> {
         let mut texts = Vec::new();
         texts.extend(options.dss().map(|dss| self.dss(&dss)));
         texts.extend(options.mptcp().iter().map(|option| self.option(segment, option)));
-        SegmentText { flags: flags_text(segment.flags), fields, options: texts }
+        SegmentText { flags: flags_text(segment), fields, options: texts }
     }
 
     fn payload(&self, segment: &Segment, fields: &mut Vec<Field>) {
@@ -285,6 +299,7 @@ pub(crate) fn shorten(text: &SegmentText) -> SegmentText {
             }
         }
     }
+    short.fields.retain(|field| field.name != "ecn" || field.value.as_deref() != Some(ECN[0].0));
     for field in &mut short.fields {
         // As options are written: `option(30, 0011)`.
         if ["option", "broken"].contains(&field.name.as_str()) {

@@ -2,8 +2,8 @@
 
 /// Fields of a segment.
 pub(crate) const FIELDS: &[&str] = &[
-    "seq", "ack", "win", "data", "len", "payload", "urg", "mss", "wscale", "sack_ok", "sack", "ts", "mptcp", "option",
-    "broken",
+    "seq", "ack", "win", "data", "len", "payload", "urg", "ecn", "mss", "wscale", "sack_ok", "sack", "ts", "mptcp",
+    "option", "broken",
 ];
 
 /// MPTCP options with their arguments.

@@ -10,8 +10,8 @@ use anabranch_units::Duration;
 use anabranch_units::suggest;
 use std::net::{IpAddr, SocketAddr};
 
-/// Control bits by letter, as packetdrill and tcpdump write them.
-pub(crate) const FLAGS: &str = "SFRPUEW.";
+/// Control bits by letter, as packetdrill writes them; `A` is AE, the last of the bits that are otherwise reserved.
+pub(crate) const FLAGS: &str = "SFRPUEWA.";
 
 /// The statement on `line`.
 pub(crate) fn parse(line: &Line) -> Result<Statement, ScriptError> {
@@ -240,7 +240,8 @@ impl<'a> Parser<'a> {
         let flags = self.word("control bits")?;
         let good = flags.text == "-" || flags.text.chars().all(|c| FLAGS.contains(c));
         if !good {
-            let help = "S SYN, F FIN, R RST, P PSH, . ACK, U URG, E ECE, W CWR, - none; for example S. for SYN and ACK";
+            let help =
+                "S SYN, F FIN, R RST, P PSH, . ACK, U URG, E ECE, W CWR, A AE, - none; for example S. for SYN and ACK";
             return Err(self.refuse(flags, format!("`{}` is not a set of control bits", flags.text), help));
         }
         let mut segment = SegmentText { flags: flags.text.clone(), ..SegmentText::default() };

@@ -2,7 +2,7 @@
 
 mod options;
 
-use crate::describe::LETTERS;
+use crate::describe::{ACCURATE, ECN, LETTERS};
 use crate::error::ScriptError;
 use crate::pattern::{Side, pattern};
 use crate::peer::World;
@@ -95,6 +95,15 @@ impl Builder<'_> {
         segment.window = text.field("win").map_or(Ok(u16::MAX), |field| self.fit(field))?;
         if let Some(field) = text.field("urg") {
             segment.urgent = self.fit(field)?;
+        }
+        if text.flags.contains('A') {
+            segment.set_ace(segment.ace() | ACCURATE);
+        }
+        if let Some(field) = text.field("ecn") {
+            match ECN.iter().find(|(name, _)| Some(*name) == field.value.as_deref()) {
+                Some((_, ecn)) => segment.ip.ecn = *ecn,
+                None => return self.refuse(field, "ecn=not-ect, ecn=ect0, ecn=ect1 or ecn=ce"),
+            }
         }
         let start = self.payload(&mut segment)?;
         self.tcp_options(&mut segment, syn)?;

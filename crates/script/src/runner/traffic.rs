@@ -78,7 +78,7 @@ impl Runner {
                 (text, shown)
             }
             None => {
-                let flags = flags_text(segment.flags);
+                let flags = flags_text(&segment);
                 let shown = format!("({}) > {flags}, on no subflow of the script", segment.flow);
                 (SegmentText::default(), shown)
             }
