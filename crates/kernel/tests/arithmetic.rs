@@ -80,7 +80,7 @@ fn trace(name: &str, chance: &mut Chance, input: &mut String, expected: &mut Vec
                 cwnd_limited: true,
                 in_recovery: repairs[at],
                 delivered: delivered[at],
-                sample: Some(RateSample { prior_delivered, over: None, app_limited: false }),
+                sample: Some(RateSample { prior_delivered, ..RateSample::default() }),
                 ..Ack::default()
             };
             controller.on_ack(now, id, &ack);

@@ -124,9 +124,18 @@ impl Sender {
             self.enter_recovery(now, subflow, flight_size);
         }
         self.answer_mark(now, subflow, told, flight_size);
+        self.tell_losses(now, subflow);
         if out.delivered > 0 {
             subflow.marks.unheard -= marked;
             self.congestion.on_ack(now, id, &ack);
+        }
+    }
+
+    /// Tells a model-based congestion control of each segment found lost since the last time.
+    pub(super) fn tell_losses(&mut self, now: Instant, subflow: &mut Subflow) {
+        if self.congestion.is_model_based() {
+            let lost = subflow.tx.recovery.take_lost();
+            lost.iter().for_each(|lost| self.congestion.on_lost(now, subflow.id, lost));
         }
     }
 
@@ -156,6 +165,7 @@ impl Sender {
                     if entered_recovery {
                         self.enter_recovery(now, subflow, in_flight);
                     }
+                    self.tell_losses(now, subflow);
                 }
                 Fired::Rto => return Some((in_flight, first)),
             }

@@ -396,6 +396,7 @@ impl Connection {
         let fresh = matches!(purpose, Purpose::NewData(_));
         let subflow = &mut self.subflows[slot];
         subflow.tx.recovery.set_has_unsent(!self.sender.outgoing.unsent.is_empty());
+        subflow.tx.recovery.note_flights(self.sender.congestion.is_model_based());
         let sent = subflow.tx.recovery.on_sent(now, length as u32, start, flags).expect("a piece has bytes");
         self.sender.pace(now, subflow, sent.len, shared.config.burst);
         self.sender.limit_burst(now, subflow, sent.len, &shared.config.profile);

@@ -314,6 +314,7 @@ impl Connection {
             return self.kill(now, slot, ResetReason::UnacceptablePerformance, shared);
         }
         self.sender.congestion.on_rto(now, id, in_flight, first);
+        self.sender.tell_losses(now, &mut self.subflows[slot]);
         self.sender.scheduler.observe(now, &PolicyEvent::Rto { on: id });
         self.suspect_black_hole(now, slot, shared);
         if self.role == Role::Client && self.life.confirmation().is_some() {

@@ -1,5 +1,6 @@
 //! Effects of one ACK: gathered while the scoreboard changes, read once it has.
 
+use anabranch_policy::congestion::Flight;
 use anabranch_units::{Duration, Instant};
 
 use super::rate::Departure;
@@ -43,6 +44,8 @@ struct Latest {
     departure: Departure,
     sent_at: Instant,
     limited: bool,
+    /// Flight that it ended, and what had been lost in all when that was read.
+    flight: Option<(Flight, u64)>,
 }
 
 impl AckEffects {
@@ -67,7 +70,7 @@ impl AckEffects {
     }
 
     /// A record left the front of the scoreboard.
-    pub(super) fn acknowledged(&mut self, sent: &Sent) {
+    pub(super) fn acknowledged(&mut self, sent: &Sent, flight: impl FnOnce() -> Option<(Flight, u64)>) {
         self.acked_segments += 1;
         if sent.was_retransmitted() {
             self.acknowledged_a_repeat = true;
@@ -76,7 +79,7 @@ impl AckEffects {
             }
         }
         if !sent.is_sacked() {
-            let arrival = self.delivered(sent);
+            let arrival = self.delivered(sent, flight);
             if !sent.was_retransmitted() {
                 newer(&mut self.acknowledged, arrival);
             }
@@ -84,8 +87,8 @@ impl AckEffects {
     }
 
     /// A record was reported by a SACK block for the first time.
-    pub(super) fn selected(&mut self, sent: &Sent) {
-        let arrival = self.delivered(sent);
+    pub(super) fn selected(&mut self, sent: &Sent, flight: impl FnOnce() -> Option<(Flight, u64)>) {
+        let arrival = self.delivered(sent, flight);
         if !sent.was_retransmitted() {
             newer(&mut self.selected, arrival);
         }
@@ -112,12 +115,18 @@ impl AckEffects {
         self.latest.map(|latest| (latest.departure, latest.sent_at, latest.limited))
     }
 
-    fn delivered(&mut self, sent: &Sent) -> Arrival {
+    /// Returns the flight of that segment, if it was noted, and what had been lost in all when it was read.
+    pub(super) fn flight(&self) -> Option<(Flight, u64)> {
+        self.latest.and_then(|latest| latest.flight)
+    }
+
+    fn delivered(&mut self, sent: &Sent, flight: impl FnOnce() -> Option<(Flight, u64)>) -> Arrival {
         self.bytes += sent.end() - sent.start;
         self.segments += 1;
         if self.latest.is_none_or(|latest| sent.order() > latest.order) {
             let (departure, limited) = sent.departure();
-            self.latest = Some(Latest { order: sent.order(), departure, sent_at: sent.sent_at(), limited });
+            let flight = flight();
+            self.latest = Some(Latest { order: sent.order(), departure, sent_at: sent.sent_at(), limited, flight });
         }
         let arrival = Arrival { order: sent.order(), sent_at: sent.sent_at(), rtt: self.now.since(sent.sent_at()) };
         let repeated = sent.was_retransmitted();

@@ -14,6 +14,7 @@
 //! An ACK costs O(what it changes): blocks are looked up once, lost segments are found at the head of a list.
 
 mod ack_effects;
+mod flights;
 mod newreno;
 mod rack;
 mod rate;
@@ -23,7 +24,7 @@ mod single;
 mod tests;
 mod timers;
 
-use anabranch_policy::congestion::RateSample;
+use anabranch_policy::congestion::{LostSegment, RateSample};
 use anabranch_units::{Duration, Instant};
 
 use crate::Detector;
@@ -215,6 +216,18 @@ impl Recovery {
         self.timers.consult(rtt);
     }
 
+    /// Sets whether the flight that each segment ends is noted when it leaves, and each loss told: for congestion
+    /// controls that model the path.
+    #[inline]
+    pub fn note_flights(&mut self, wanted: bool) {
+        self.board.note_flights(wanted, self.config.sack);
+    }
+
+    /// Takes the segments found lost since the last time; none where flights are not noted.
+    pub fn take_lost(&mut self) -> Vec<LostSegment> {
+        self.board.take_lost(self.deliveries.total())
+    }
+
     /// Sets whether the application has data waiting; early retransmit needs that it has not (RFC 5827 §3.1).
     pub fn set_has_unsent(&mut self, has_unsent: bool) {
         self.has_unsent = has_unsent;
@@ -269,7 +282,9 @@ impl Recovery {
         out.newly_lost = segments;
         out.newly_lost_bytes = bytes;
         out.entered_recovery = self.settle_phase() || (segments > 0 && self.config.single_repair);
+        let flight = self.board.flight_by_now(effects.flight());
         out.rate = self.deliveries.deliver(now, out.delivered, effects.latest(), rtt.min());
+        out.rate = out.rate.map(|rate| RateSample { flight, ..rate });
         out
     }
 
@@ -368,6 +383,8 @@ impl Recovery {
     /// true if there are any.
     pub fn lose_larger_than(&mut self, most: u32) -> bool {
         let lost = self.board.lose_larger_than(most);
+        // No sign of congestion.
+        self.take_lost();
         if lost && !self.in_episode() {
             self.begin_episode(Phase::Recovery);
         }

@@ -78,7 +78,7 @@ impl Deliveries {
         let over = believable.then_some(interval);
         // Since a segment left, a few windows of at most 1 GiB have been delivered (RFC 7323 §2.3).
         let since = (self.delivered as u32).wrapping_sub(departure.delivered);
-        Some(RateSample { prior_delivered: self.delivered - u64::from(since), over, app_limited })
+        Some(RateSample { prior_delivered: self.delivered - u64::from(since), over, app_limited, flight: None })
     }
 
     /// Bytes delivered in all.
@@ -96,7 +96,7 @@ mod tests {
     }
 
     fn sample(prior_delivered: u64, over_ms: Option<u64>, app_limited: bool) -> Option<RateSample> {
-        Some(RateSample { prior_delivered, over: over_ms.map(Duration::from_millis), app_limited })
+        Some(RateSample { prior_delivered, over: over_ms.map(Duration::from_millis), app_limited, flight: None })
     }
 
     /// Ten segments of 1250 bytes leave at once and are acknowledged 1 ms apart (10 Mbit/s) after 20 ms. Each takes the

@@ -6,9 +6,11 @@
 //! (RFC 8985's loss detection reads its head), the set of SACKed numbers and the set of numbers to retransmit.
 //! Each change of a record's state goes through one function, which keeps the totals.
 
+use anabranch_policy::congestion::{Flight, LostSegment};
 use anabranch_units::Instant;
 
 use super::ack_effects::AckEffects;
+use super::flights::Flights;
 use super::rate::Departure;
 use crate::ranges::RareSet;
 use crate::ring::Ring;
@@ -167,6 +169,8 @@ pub(super) struct Scoreboard {
     /// End of the highest data sent here, and number of the first record from which on data follows in its order.
     highest: u64,
     ordered_from: u64,
+    /// Notes of flights beside the records, if somebody wants them.
+    flights: Option<Box<Flights>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -194,7 +198,27 @@ impl Scoreboard {
             judged: 0,
             highest: 0,
             ordered_from: 0,
+            flights: None,
         }
+    }
+
+    /// Notes the flight that each segment ends, or does not any more. Without SACK, what duplicate ACKs say has arrived
+    /// still counts in it.
+    pub(super) fn note_flights(&mut self, wanted: bool, selective: bool) {
+        if wanted != self.flights.is_some() {
+            let (records, in_flight) = (self.segments.len(), self.totals.in_flight);
+            self.flights = wanted.then(|| Box::new(Flights::new(records, in_flight, selective)));
+        }
+    }
+
+    /// The flight of a segment that an ACK delivered, with the losses found since.
+    pub(super) fn flight_by_now(&self, read: Option<(Flight, u64)>) -> Option<Flight> {
+        Some(self.flights.as_ref()?.since(read?))
+    }
+
+    /// Takes the segments found lost since the last time; none where flights are not noted.
+    pub(super) fn take_lost(&mut self, delivered: u64) -> Vec<LostSegment> {
+        self.flights.as_mut().map(|flights| flights.take_found(delivered)).unwrap_or_default()
     }
 
     /// Records a segment that leaves now, and returns it; `None` if it takes no sequence number.
@@ -236,6 +260,9 @@ impl Scoreboard {
         }
         self.newest = id;
         self.segments.push_back(record);
+        if let Some(flights) = &mut self.flights {
+            flights.push(self.totals.in_flight);
+        }
         Some(self.sent(&record))
     }
 
@@ -254,8 +281,11 @@ impl Scoreboard {
                 self.unlink(id);
             }
             self.totals.subtract(front.state, front.weight());
-            effects.acknowledged(&front);
+            effects.acknowledged(&front, || Some((self.flights.as_ref()?.get(0)?, self.flights.as_ref()?.lost())));
             self.segments.pop_front();
+            if let Some(flights) = &mut self.flights {
+                flights.pop();
+            }
             self.base += 1;
             self.cut = 0;
         }
@@ -290,6 +320,9 @@ impl Scoreboard {
         self.sacked.release();
         self.pending.release();
         self.blocks = None;
+        if let Some(flights) = &mut self.flights {
+            flights.release();
+        }
     }
 
     /// Takes SACK blocks in. Bytes outside the window, blocks that end inside a record and repetitions are harmless.
@@ -332,7 +365,10 @@ impl Scoreboard {
                 if sent.end() > end || sent.state & SACKED != 0 {
                     break;
                 }
-                effects.selected(&sent);
+                effects.selected(&sent, || {
+                    let flights = self.flights.as_ref()?;
+                    Some((flights.get((id - self.base) as usize)?, flights.lost()))
+                });
                 if sent.state & LOST != 0 {
                     self.pending.remove(id, id + 1);
                 }
@@ -350,9 +386,19 @@ impl Scoreboard {
     /// Counts `id` as lost, its retransmitted copy as well.
     pub(super) fn lose(&mut self, id: u64) -> u64 {
         let Some(sent) = self.get(id) else { return 0 };
+        if copies(sent.state) > 0 {
+            self.tell_loss(id, &sent);
+        }
         self.set_state(id, (sent.state | LOST) & !IN_REPAIR);
         self.pending.insert(id, id + 1);
         sent.weight()
+    }
+
+    /// Tells whoever wants flights noted that a copy of `id` is lost.
+    fn tell_loss(&mut self, id: u64, sent: &Sent) {
+        if let Some(flights) = &mut self.flights {
+            flights.lose((id - self.base) as usize, sent);
+        }
     }
 
     /// Counts records as lost below the `above`-th highest SACKed one (RFC 6675 `IsLost`, in segments); looks at each
@@ -381,6 +427,7 @@ impl Scoreboard {
                     self.lose(id);
                 } else {
                     // A tail loss probe has repeated it already.
+                    self.tell_loss(id, &sent);
                     self.set_state(id, sent.state | LOST);
                 }
             }
@@ -409,6 +456,13 @@ impl Scoreboard {
         let keep = if reneged { REPEATED | LIMITED } else { SACKED | REPEATED | LIMITED };
         self.totals = Totals::default();
         self.pending.clear();
+        if self.flights.is_some() {
+            for id in self.base..self.next_id() {
+                if let Some(sent) = self.get(id).filter(|sent| copies(sent.state) > 0) {
+                    self.tell_loss(id, &sent);
+                }
+            }
+        }
         for i in 0..self.segments.len() {
             let record = &mut self.segments[i];
             if reneged && record.state & SACKED != 0 {
@@ -458,6 +512,9 @@ impl Scoreboard {
         record.state = state;
         self.totals.add(state, sent.weight());
         self.link(id);
+        if let Some(flights) = &mut self.flights {
+            flights.renew((id - self.base) as usize, self.totals.in_flight);
+        }
         Some(sent)
     }
 

@@ -39,7 +39,7 @@ impl Ack {
 
 /// A sample of the delivery rate (Y. Cheng, N. Cardwell, S. Hassas Yeganeh, V. Jacobson. *Delivery Rate Estimation.*
 /// draft-cheng-iccrg-delivery-rate-estimation), over the flight of the latest sent segment that this ACK delivers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateSample {
     /// Value of [`Ack::delivered`] when that segment left.
     pub prior_delivered: u64,
@@ -47,6 +47,36 @@ pub struct RateSample {
     pub over: Option<Duration>,
     /// The sender had too little to send when that segment left, so that the path may be faster.
     pub app_limited: bool,
+    /// The flight that this segment ended; `None` where no model-based control wanted it noted when it left.
+    pub flight: Option<Flight>,
+}
+
+/// The flight that a segment ended when it left, and its losses since: per-packet state of model-based controls
+/// (draft-ietf-ccwg-bbr, "Delivery Rate Sampling State Variables": `P.tx_in_flight`, `P.lost`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flight {
+    /// Bytes in flight when the segment had left, itself included (`tx_in_flight`).
+    pub at_departure: Bytes,
+    /// Bytes found lost since it left, itself included if it is lost (`RS.lost`).
+    pub lost_since: Bytes,
+    /// The peer reports what arrives out of order, so that several losses show in one round trip
+    /// (`C.has_selective_acks`).
+    pub selective: bool,
+}
+
+/// A segment that was found lost, by an ACK, a timer of loss recovery or a retransmission timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostSegment {
+    /// Position of its first byte on the subflow, which tells gaps from one long loss.
+    pub start: u64,
+    /// Its length.
+    pub bytes: Bytes,
+    /// The flight that it ended.
+    pub flight: Flight,
+    /// The sender had too little to send when it left.
+    pub app_limited: bool,
+    /// Value of [`Ack::delivered`] when the loss was found, the ACK that showed it included.
+    pub delivered: u64,
 }
 
 /// Window and threshold, set by an algorithm itself.
@@ -96,7 +126,7 @@ mod tests {
     use super::*;
 
     fn ack(prior_delivered: u64, delivered: u64) -> Ack {
-        let sample = RateSample { prior_delivered, over: None, app_limited: false };
+        let sample = RateSample { prior_delivered, ..RateSample::default() };
         Ack { delivered, sample: Some(sample), ..Ack::default() }
     }
 

@@ -14,7 +14,7 @@ use super::hystart_plus_plus::PlusPlus;
 use super::lisa::credit;
 use super::prr::Reduction;
 use super::rules::{LossResponse, Rules};
-use super::{Ack, Capabilities, CongestionControl, Flow, FlowKey, Model, WindowUpdate};
+use super::{Ack, Capabilities, CongestionControl, Flow, FlowKey, LostSegment, Model, WindowUpdate};
 use crate::registry::Built;
 use anabranch_units::{Bytes, Duration, Instant, SubflowId, Window};
 
@@ -168,6 +168,22 @@ impl Controller {
     /// Rules that the algorithm takes part in.
     pub fn capabilities(&self) -> Capabilities {
         self.algorithm.capabilities
+    }
+
+    /// Name of the phase in which a model-based congestion control is on a subflow
+    /// ([`ModelBased::phase`](super::ModelBased::phase)).
+    pub fn phase(&self, id: SubflowId) -> Option<&'static str> {
+        let CongestionControl::ModelBased(algorithm) = &self.algorithm.policy else { return None };
+        algorithm.phase(&self.flows[self.find(id)?])
+    }
+
+    /// Variables of a model-based congestion control on a subflow
+    /// ([`ModelBased::variables`](super::ModelBased::variables)); none for others.
+    pub fn variables(&self, id: SubflowId) -> Vec<(&'static str, f64)> {
+        match (&self.algorithm.policy, self.find(id)) {
+            (CongestionControl::ModelBased(algorithm), Some(on)) => algorithm.variables(&self.flows[on]),
+            _ => Vec::new(),
+        }
     }
 
     /// Returns true if windows follow a model: then it needs delivery rates, and segments are paced.
@@ -347,6 +363,14 @@ impl Controller {
         };
     }
 
+    /// A segment was found lost, which only a model-based congestion control wants to know of each. To be called after
+    /// [`Controller::on_fast_retransmit`] or [`Controller::on_rto`] and before [`Controller::on_ack`].
+    pub fn on_lost(&mut self, now: Instant, id: SubflowId, lost: &LostSegment) {
+        if let (Some(on), CongestionControl::ModelBased(algorithm)) = (self.find(id), &mut self.algorithm.policy) {
+            algorithm.on_lost(now, &self.flows[on], lost);
+        }
+    }
+
     /// All that was in flight at the loss or the timeout is acknowledged.
     pub fn on_recovered(&mut self, now: Instant, id: SubflowId) {
         if let Some(on) = self.find(id) {
@@ -420,7 +444,10 @@ impl Controller {
         let Some(on) = self.find(id) else {
             return;
         };
-        self.algorithm.on_restart(now, on, &self.flows);
+        if let Some(cwnd) = self.algorithm.on_restart(now, on, &self.flows) {
+            let cwnd = cwnd.max(self.flows[on].cwnd);
+            self.set(on, WindowUpdate { cwnd, ssthresh: Window::INFINITE }, true);
+        }
         if self.flows[on].recovering || idle <= rto || self.algorithm.is_model_based() {
             return;
         }

@@ -145,7 +145,7 @@ mod tests {
 
     /// An ACK at `us` microseconds with this RTT; `sent` bytes had been delivered when its segment left.
     fn ack(watch: &mut Watch, us: u64, rtt_us: u64, sent: u64, delivered: u64, rule: HyStart) -> bool {
-        let sample = RateSample { prior_delivered: sent, over: None, app_limited: false };
+        let sample = RateSample { prior_delivered: sent, ..RateSample::default() };
         let rtt = Some(Duration::from_micros(rtt_us));
         let ack = Ack { rtt, delivered, sample: Some(sample), ..Ack::default() };
         watch.ends_slow_start(Instant::ZERO + Duration::from_micros(us), &ack, rule, true, Duration::from_millis(9))

@@ -90,11 +90,8 @@ mod tests {
     /// A round of ten ACKs with this RTT each; its number from 0. Whether slow start ended, and the divisor afterwards.
     fn round(it: &mut PlusPlus, number: u64, rtt_ms: u64) -> (bool, f64) {
         let ended = (0..10).any(|n| {
-            let sample = RateSample {
-                prior_delivered: (number * 10 + n + 1).saturating_sub(10),
-                over: None,
-                app_limited: false,
-            };
+            let prior_delivered = (number * 10 + n + 1).saturating_sub(10);
+            let sample = RateSample { prior_delivered, ..RateSample::default() };
             let (rtt, delivered) = (Some(Duration::from_millis(rtt_ms)), number * 10 + n + 1);
             it.ends_slow_start(&Ack { rtt, delivered, sample: Some(sample), ..Ack::default() }, true)
         });
@@ -143,7 +140,7 @@ mod tests {
         let mut it = PlusPlus::default();
         round(&mut it, 0, 50);
         for n in 0..7 {
-            let sample = RateSample { prior_delivered: 1 + n, over: None, app_limited: false };
+            let sample = RateSample { prior_delivered: 1 + n, ..RateSample::default() };
             let rtt = Some(Duration::from_millis(90));
             it.ends_slow_start(&Ack { rtt, delivered: 11 + n, sample: Some(sample), ..Ack::default() }, true);
             assert_eq!(it.divisor(), 1.0, "{n}");

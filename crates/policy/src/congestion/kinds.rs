@@ -1,6 +1,6 @@
 //! The two kinds of congestion control: by rules of a window, and by a model of the path.
 
-use super::{Ack, Flow, Model, WindowBased};
+use super::{Ack, Flow, LostSegment, Model, WindowBased};
 use anabranch_units::{Duration, Instant, Window};
 
 /// A congestion control of either kind.
@@ -18,6 +18,9 @@ pub trait ModelBased: Send {
     fn on_ack(&mut self, now: Instant, flow: &Flow, ack: &Ack) -> Window;
     /// The model of the path. `srtt` is known also before the first ACK of data.
     fn model(&self, flow: &Flow, srtt: Option<Duration>) -> Model;
+    /// A segment was found lost. Comes after [`ModelBased::on_fast_retransmit`] or [`ModelBased::on_rto`] where a
+    /// recovery begins with it, and before [`ModelBased::on_ack`] of the ACK that showed it.
+    fn on_lost(&mut self, _now: Instant, _flow: &Flow, _lost: &LostSegment) {}
     /// Fast recovery begins; the window stays until the next ACK has been counted.
     fn on_fast_retransmit(&mut self, now: Instant, flow: &Flow);
     /// A mark (ECN), whose bytes are in the ACK that is counted next. Returns true if it is answered: then the next to
@@ -33,8 +36,17 @@ pub trait ModelBased: Send {
     fn on_recovered(&mut self, now: Instant, flow: &Flow);
     /// The latest loss was none.
     fn on_spurious(&mut self, now: Instant, flow: &Flow);
-    /// Data leave although nothing was in flight.
-    fn on_restart(&mut self, now: Instant, flow: &Flow);
+    /// Data leave although nothing was in flight. Returns the window to begin with, if it is larger than before.
+    fn on_restart(&mut self, now: Instant, flow: &Flow) -> Option<Window>;
+    /// Name of the phase of its state machine, in kebab-case; `None` without one.
+    fn phase(&self, _flow: &Flow) -> Option<&'static str> {
+        None
+    }
+    /// Variables of the model, for test benches: names in kebab-case as in the source of the algorithm. Volumes are in
+    /// bytes, rates in bytes per second, times in seconds; questions are 0 or 1. A bound that is not set is infinite.
+    fn variables(&self, _flow: &Flow) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
 }
 
 impl CongestionControl {
@@ -74,9 +86,13 @@ impl CongestionControl {
         }
     }
 
-    pub(super) fn on_restart(&mut self, now: Instant, on: usize, flows: &[Flow]) {
+    /// Returns the window that a model begins with again.
+    pub(super) fn on_restart(&mut self, now: Instant, on: usize, flows: &[Flow]) -> Option<Window> {
         match self {
-            CongestionControl::WindowBased(algorithm) => algorithm.on_restart(now, on, flows),
+            CongestionControl::WindowBased(algorithm) => {
+                algorithm.on_restart(now, on, flows);
+                None
+            }
             CongestionControl::ModelBased(algorithm) => algorithm.on_restart(now, &flows[on]),
         }
     }

@@ -11,19 +11,22 @@ mod conformance;
 mod controller;
 mod coupled;
 mod flow;
+mod held_back;
 mod hystart;
 mod hystart_plus_plus;
 mod kinds;
 mod lisa;
 mod marks;
+mod max_filter;
 mod per_flow;
 mod prr;
 mod rules;
 mod shared_bottleneck;
 
-pub use ack::{Ack, Model, RateSample, WindowUpdate};
+pub use ack::{Ack, Flight, LostSegment, Model, RateSample, WindowUpdate};
 pub use balia::Balia;
 pub use bbr::Bbr;
+pub use bbr3::Bbr3;
 pub use controller::Controller;
 pub use cubic::Cubic;
 pub use cubic_kernel::CubicKernel;
@@ -135,6 +138,7 @@ policies! {
     veno,
     vegas,
     bbr,
+    bbr3,
     lia,
     lia_kernel,
     olia,

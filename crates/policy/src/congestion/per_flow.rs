@@ -16,6 +16,11 @@ impl FlowKey {
         FlowKey { slot: n, serial: n.into() }
     }
 
+    /// Number of flows that had begun before it.
+    pub(super) fn serial(self) -> u64 {
+        self.serial
+    }
+
     /// A flow that begins beside `flows`, after `serial` others.
     pub(super) fn beside(flows: &[Flow], serial: u64) -> Self {
         let taken = |slot: u16| flows.iter().any(|flow| flow.key.slot == slot);

@@ -257,7 +257,7 @@ mod tests {
             let ack = Ack { rtt: Some(ms(*rtt)), delivered: 1, ..Ack::default() };
             assert_eq!(wvegas.on_ack(Instant::ZERO, on, &ack, flows), None);
         }
-        let sample = RateSample { prior_delivered: 1, over: None, app_limited: false };
+        let sample = RateSample { prior_delivered: 1, ..RateSample::default() };
         let ack = Ack { rtt: Some(ms(*last)), delivered: 1, sample: Some(sample), ..Ack::default() };
         wvegas.on_ack(Instant::ZERO, on, &ack, flows)
     }

@@ -21,14 +21,14 @@
 //! draw, so that runs repeat; a quantum is one segment below 1.2 Mbit/s and two above, since the engine never lets more
 //! leave back to back; the extra room for aggregated ACKs and the policer detection that Linux added later are absent.
 
-mod filter;
 #[cfg(test)]
 mod tests;
 
 use super::ack::Round;
+use super::held_back::HeldBack;
+use super::max_filter::MaxFilter;
 use super::{Ack, CongestionControl, Entry, Flow, Model, ModelBased, PerFlow};
 use anabranch_units::{Duration, Instant, Rate, Window};
-use filter::MaxFilter;
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -60,7 +60,7 @@ enum Mode {
 struct Path {
     mode: Mode,
     /// BtlBw \[bytes/s\].
-    bandwidth: MaxFilter,
+    bandwidth: MaxFilter<10>,
     round: Round,
     rounds: u64,
     rtprop: Option<Duration>,
@@ -76,8 +76,8 @@ struct Path {
     /// ProbeRTT: when the 200 ms are over, once few enough are in flight; whether a round has ended since.
     probe_done: Option<Instant>,
     probe_round_done: bool,
-    /// Range of delivered bytes for which rate samples are invalid, because ProbeRTT kept the flight small.
-    kept_small: Option<(u64, u64)>,
+    /// Rate samples are invalid, because ProbeRTT kept the flight small.
+    kept_small: HeldBack,
     /// The window before ProbeRTT, a recovery or a timeout.
     prior_cwnd: Window,
     repair: Repair,
@@ -144,10 +144,7 @@ impl Path {
 
     /// The latest sample was taken while the sender held back.
     fn is_limited(&self, ack: &Ack) -> bool {
-        ack.sample.is_some_and(|sample| {
-            let kept = |(from, to): (u64, u64)| (from..=to).contains(&sample.prior_delivered);
-            sample.app_limited || self.kept_small.is_some_and(kept)
-        })
+        ack.sample.is_some_and(|sample| sample.app_limited || self.kept_small.covers(sample.prior_delivered))
     }
 
     /// ProbeBW: the next phase, if this one is over.
@@ -212,7 +209,7 @@ impl Path {
             self.save_cwnd(cwnd);
             self.mode = Mode::ProbeRtt;
             self.probe_done = None;
-            self.kept_small = None;
+            self.kept_small.clear();
         }
         if self.mode == Mode::ProbeRtt {
             self.probe_rtt(now, ack, mss, round_begins);
@@ -221,8 +218,7 @@ impl Path {
     }
 
     fn probe_rtt(&mut self, now: Instant, ack: &Ack, mss: Window, round_begins: bool) {
-        let from = self.kept_small.map_or(ack.delivered, |(from, _)| from);
-        self.kept_small = Some((from, ack.delivered + ack.in_flight.get()));
+        self.kept_small.mark(ack);
         let Some(done) = self.probe_done else {
             if Window::from(ack.in_flight) <= mss * LEAST_SEGMENTS {
                 self.probe_done = Some(now + PROBE_RTT_SPAN);
@@ -352,12 +348,38 @@ impl ModelBased for Bbr {
     }
 
     /// Paces at BtlBw after a pause: the path is empty, so there is no queue to drain and no need to probe.
-    fn on_restart(&mut self, _now: Instant, flow: &Flow) {
+    fn on_restart(&mut self, _now: Instant, flow: &Flow) -> Option<Window> {
         let path = self.paths.of(flow);
         path.resuming = true;
         if matches!(path.mode, Mode::ProbeBw(_)) && path.bandwidth.best() > 0.0 {
             path.pacing = path.bandwidth.best();
         }
+        None
+    }
+
+    fn phase(&self, flow: &Flow) -> Option<&'static str> {
+        Some(match self.paths.get(flow).map_or(Mode::Startup, |path| path.mode) {
+            Mode::Startup => "startup",
+            Mode::Drain => "drain",
+            Mode::ProbeBw(_) => "probe-bw",
+            Mode::ProbeRtt => "probe-rtt",
+        })
+    }
+
+    fn variables(&self, flow: &Flow) -> Vec<(&'static str, f64)> {
+        let Some(path) = self.paths.get(flow) else { return Vec::new() };
+        let mut list = vec![
+            ("max-bw", path.bandwidth.best()),
+            ("pacing-rate", path.pacing),
+            ("pacing-gain", path.pacing_gain()),
+            ("cwnd-gain", path.cwnd_gain()),
+            ("round-count", path.rounds as f64),
+            ("full-bw", path.full_bandwidth),
+            ("full-bw-count", f64::from(path.full_rounds)),
+            ("full-bw-reached", f64::from(u8::from(path.filled))),
+        ];
+        list.extend(path.rtprop.map(|rtprop| ("min-rtt", rtprop.as_secs_f64())));
+        list
     }
 }
 

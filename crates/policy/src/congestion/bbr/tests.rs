@@ -66,7 +66,7 @@ impl Sender {
             sample: Some(RateSample {
                 prior_delivered,
                 over: Some(rate.time_for(Bytes::new(1000))),
-                app_limited: false,
+                ..RateSample::default()
             }),
             ..Ack::default()
         }
