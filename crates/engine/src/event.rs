@@ -74,6 +74,15 @@ pub enum Event {
     },
     /// The scheduler does what the engine does not let it do, for the first time of this kind.
     SchedulerOverruled(Misconduct),
+    /// A congestion control that models the path goes from one phase of its state machine to another; at most once per
+    /// acknowledgment, with the phase it is in then.
+    CongestionPhase {
+        /// Identifier of the subflow.
+        subflow: SubflowId,
+        /// Name of the new phase
+        /// ([`ModelBased::phase`](anabranch_policy::congestion::ModelBased::phase)).
+        phase: &'static str,
+    },
 }
 
 impl Event {
@@ -92,6 +101,7 @@ impl Event {
         "subflow-closed",
         "subflow-reset",
         "scheduler-overruled",
+        "congestion-phase",
     ];
 
     /// Name in machine-readable output, in kebab-case.
@@ -110,6 +120,7 @@ impl Event {
             Event::SubflowClosed(_) => 10,
             Event::SubflowReset { .. } => 11,
             Event::SchedulerOverruled(_) => 12,
+            Event::CongestionPhase { .. } => 13,
         }]
     }
 }

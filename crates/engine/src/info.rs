@@ -45,6 +45,8 @@ pub struct SubflowInfo {
     pub delivered: u64,
     /// Rate of the path towards the peer; `None` while no queue was seen there.
     pub path_rate: Option<Rate>,
+    /// Phase of a congestion control that models the path; `None` for others.
+    pub phase: Option<&'static str>,
     /// Time at which the peer last sent something on it.
     pub heard: Instant,
 }

@@ -12,6 +12,7 @@ pub(crate) fn words(event: &Event, name: impl Fn(anabranch_units::SubflowId) -> 
         Event::Fallback(reason) => words.push(reason.name().to_owned()),
         Event::SchedulerOverruled(why) => words.push(why.name().to_owned()),
         Event::SubflowEstablished(id) | Event::SubflowClosed(id) => words.push(name(*id)),
+        Event::CongestionPhase { subflow, phase } => words.extend([name(*subflow), (*phase).to_owned()]),
         _ => {}
     }
     words

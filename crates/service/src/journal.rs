@@ -53,6 +53,9 @@ pub struct ConnectionEvent {
     /// Decision of the scheduler that the engine does not carry out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<&'static str>,
+    /// Phase of the congestion control on the subflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<&'static str>,
     /// Sentence about a connection that was slower than its best path alone, at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow: Option<String>,
@@ -127,6 +130,9 @@ impl Journal {
                 (line.subflow, line.reason, line.transient) = (Some(subflow.0), Some(reason.name()), Some(transient));
             }
             Event::SchedulerOverruled(why) => line.why = Some(why.name()),
+            Event::CongestionPhase { subflow, phase } => {
+                (line.subflow, line.phase) = (Some(subflow.0), Some(phase));
+            }
             _ => {}
         }
         self.write(&line);

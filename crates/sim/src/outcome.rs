@@ -4,7 +4,7 @@ use crate::host::{Place, Side};
 use crate::{Decided, Sample};
 use anabranch_engine::{ConnectionStats, Counters, SubflowStats};
 use anabranch_paths::{LinkOutcome, MiddleboxOutcome};
-use anabranch_units::{Bytes, Duration, Instant};
+use anabranch_units::{Bytes, Duration, Instant, SubflowId};
 use anabranch_wire::{DataSeq, Segment};
 use std::fmt;
 
@@ -49,8 +49,31 @@ pub struct Outcome {
     pub decisions: Option<Vec<Vec<Decided>>>,
     /// Events, if [`Spec::record_events`](crate::Spec::record_events) asked for them.
     pub events: Option<Vec<EventRecord>>,
+    /// Changes of phase of congestion controls that model the path, in the order of time.
+    pub phases: Vec<PhaseRecord>,
     /// Counters of the clients and of the servers under test, added up.
     pub counters: [Counters; 2],
+}
+
+/// A congestion control that models the path went to another phase.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct PhaseRecord {
+    /// Time of the acknowledgment that brought it about.
+    pub at: Instant,
+    /// The client whose connection this is.
+    pub client: usize,
+    /// Host that sends.
+    pub host: Host,
+    /// Number of the connection ([`Outcome::connections`]).
+    pub connection: usize,
+    /// Subflow of the connection.
+    pub subflow: SubflowId,
+    /// Name of the new phase.
+    pub phase: &'static str,
+    /// Variables of the model behind that acknowledgment
+    /// ([`congestion_variables`](anabranch_engine::Endpoint::congestion_variables)).
+    pub variables: Vec<(&'static str, f64)>,
 }
 
 /// One bulk, file or burst.

@@ -425,6 +425,7 @@ impl<'a> World<'a> {
             corrupted: self.stage.corrupted,
             middleboxes: self.stage.passage.outcomes(paths_per_client),
             altered_bytes: self.stage.altered_bytes,
+            phases: self.stage.phases,
             decisions: self.stage.decisions.into_runs(self.stage.sessions.len()),
             samples: self.stage.sampler.into_samples(),
             events: self.stage.events,

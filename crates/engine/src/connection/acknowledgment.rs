@@ -1,6 +1,7 @@
 //! Acknowledgments: of the subflow (RFC 9293, RFC 2018) and at the data level (RFC 8684 §3.3.2).
 
 use super::Connection;
+use crate::Event;
 use super::sender::Sender;
 use super::slots::Slot;
 use crate::ecn::{Feedback, Told};
@@ -187,7 +188,23 @@ impl Connection {
         if self.sender.take_ack(now, &mut self.subflows[slot], start, segment, ack) {
             self.sender.on_subflows_changed(now, &self.subflows);
         }
+        if self.sender.congestion.is_model_based() {
+            self.tell_phase(slot, shared);
+        }
         self.grow_send_buffer(slot, shared);
+    }
+
+    /// Tells the application if congestion control is in another phase on a subflow than at the ACK before.
+    fn tell_phase(&mut self, slot: Slot, shared: &mut Shared) {
+        let subflow = &self.subflows[slot];
+        let (id, known) = (subflow.id, subflow.tx.phase);
+        let phase = self.sender.congestion.phase(id);
+        if phase != known {
+            self.subflows[slot].tx.phase = phase;
+            if let Some(phase) = phase {
+                shared.event(self.id, Event::CongestionPhase { subflow: id, phase });
+            }
+        }
     }
 
     /// Plain TCP: the subflow's acknowledgment is the stream's.

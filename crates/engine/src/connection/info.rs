@@ -33,9 +33,15 @@ impl Connection {
                 timeouts: subflow.tx.recovery.rto_count(),
                 delivered: subflow.tx.recovery.delivered(),
                 path_rate: subflow.tx.path_rate.get(),
+                phase: self.sender.congestion.phase(subflow.id),
                 heard: subflow.liveness.heard,
             }
         }));
+    }
+
+    /// Variables of a model-based congestion control on a subflow; none for others.
+    pub(crate) fn congestion_variables(&self, subflow: SubflowId) -> Vec<(&'static str, f64)> {
+        self.sender.congestion.variables(subflow)
     }
 
     /// The obstacle to new data on a subflow that policies are shown, or not.

@@ -15,6 +15,13 @@ impl Endpoint {
         connection.is_some()
     }
 
+    /// Returns the variables of a congestion control that models the path, on one subflow, with their names and units as
+    /// [`ModelBased::variables`](anabranch_policy::congestion::ModelBased::variables) says. Empty for other controls,
+    /// and where there is no such connection.
+    pub fn congestion_variables(&self, id: ConnectionId, subflow: SubflowId) -> Vec<(&'static str, f64)> {
+        self.get(id).map_or(Vec::new(), |connection| connection.congestion_variables(subflow))
+    }
+
     /// Returns the subflow on which the byte at `offset` of our stream left first; `None` if it has not left, or was
     /// acknowledged at the data level.
     pub fn first_carrier(&self, id: ConnectionId, offset: u64) -> Option<SubflowId> {

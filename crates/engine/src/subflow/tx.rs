@@ -27,6 +27,8 @@ pub(crate) struct Tx {
     pub(crate) delivery: Option<Delivery>,
     /// Estimated rate of the path, independent of the amount of data to send.
     pub(crate) path_rate: PathRate,
+    /// Phase of a model-based congestion control that the application was last told of.
+    pub(crate) phase: Option<&'static str>,
     /// The smaller of the two MSS options.
     pub(crate) mss_option: u16,
     /// MTU of the path, where that is less than our device's and the peer's.
@@ -85,6 +87,7 @@ impl Tx {
             loss: LossEstimate::new(),
             delivery: None,
             path_rate: PathRate::default(),
+            phase: None,
             mss_option,
             path_mtu: None,
             asked_small: None,

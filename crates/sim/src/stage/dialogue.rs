@@ -5,10 +5,10 @@ use crate::address::sender;
 use crate::baseline::since;
 use crate::host::Side;
 use crate::session::{News, Session};
-use crate::{ConnectionOutcome, SubflowOutcome};
+use crate::{ConnectionOutcome, PhaseRecord, SubflowOutcome};
 use anabranch_engine::{ConnectionId, ConnectionStats, Event, Read};
 use anabranch_paths::Direction;
-use anabranch_units::Instant;
+use anabranch_units::{Instant, SubflowId};
 use anabranch_wire::pattern;
 use std::net::SocketAddr;
 
@@ -24,8 +24,22 @@ impl Stage<'_> {
         any
     }
 
+    /// Notes that a congestion control is in another phase.
+    fn note_phase(&mut self, host: usize, id: ConnectionId, subflow: SubflowId, phase: &'static str) {
+        let (place, endpoint) = (self.hosts[host].place, &self.hosts[host].endpoint);
+        let Some(connection) = self.hosts[host].session(id) else { return };
+        let (at, client) = (self.now, place.client);
+        let host = if place.side == Side::Client { crate::Host::Client } else { crate::Host::Server };
+        let variables = endpoint.congestion_variables(id, subflow);
+        self.phases.push(PhaseRecord { at, client, host, connection, subflow, phase, variables });
+    }
+
     #[inline]
     fn on_event(&mut self, host: usize, id: ConnectionId, event: Event) {
+        // A look at congestion control, which changes nothing: a run has the same digest with and without it.
+        if let Event::CongestionPhase { subflow, phase } = event {
+            return self.note_phase(host, id, subflow, phase);
+        }
         self.digest.add(code(&event) << 8 ^ host as u64);
         if let Event::Accepted { .. } = event
             && !self.accept(host, id)

@@ -17,7 +17,7 @@ use crate::host::{Host, Side};
 use crate::packet::Packet;
 use crate::sample::Sampler;
 use crate::session::{ByteStream, News, Session};
-use crate::{EventRecord, Observer, PageOutcome, Transfer, UdpOutcome};
+use crate::{EventRecord, Observer, PageOutcome, PhaseRecord, Transfer, UdpOutcome};
 use anabranch_net::Deadlines;
 use anabranch_paths::{Direction, PerDirection, Topology};
 use anabranch_units::Instant;
@@ -37,6 +37,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) udp: Vec<UdpOutcome>,
     pub(crate) pages: Vec<PageOutcome>,
     pub(crate) events: Option<Vec<EventRecord>>,
+    /// Changes of phase of congestion controls.
+    pub(crate) phases: Vec<PhaseRecord>,
     pub(crate) digest: Digest,
     /// TCP segments with payload, delivered.
     pub(crate) packets: u64,
@@ -96,6 +98,7 @@ impl<'a> Stage<'a> {
             udp: Vec::new(),
             pages: Vec::new(),
             events: spec.record_events.then(Vec::new),
+            phases: Vec::new(),
             digest: Digest::new(),
             packets: 0,
             corrupted: 0,
