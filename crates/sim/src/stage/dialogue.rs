@@ -29,7 +29,7 @@ impl Stage<'_> {
         let (place, endpoint) = (self.hosts[host].place, &self.hosts[host].endpoint);
         let Some(connection) = self.hosts[host].session(id) else { return };
         let (at, client) = (self.now, place.client);
-        let host = if place.side == Side::Client { crate::Host::Client } else { crate::Host::Server };
+        let host = place.role();
         let variables = endpoint.congestion_variables(id, subflow);
         self.phases.push(PhaseRecord { at, client, host, connection, subflow, phase, variables });
     }

@@ -2,7 +2,7 @@
 //!
 //! A packet waits in the queue, takes a round trip and is acknowledged by itself, or with all of its slot where ACKs are
 //! bunched. A lost one is noticed when the third packet behind it is acknowledged, and is not sent again: its place in
-//! the flight is free. When nothing is left to be acknowledged, a timeout of a second follows.
+//! the flight is free. A recovery ends when a packet is acknowledged that was sent after its last loss was noticed. When nothing is left to be acknowledged, a timeout of a second follows.
 
 use super::ENTRY;
 use crate::congestion::{Ack, Controller, Flight, LostSegment, RateSample, Rules, rules::EXAMPLE};
@@ -52,7 +52,8 @@ pub(super) struct Bottleneck {
     first_sent_at: Instant,
     limited_until: Option<u64>,
     lost: u64,
-    recovery_until: Option<u64>,
+    /// The last packet sent before the recovery, and the last before what repairs it.
+    recovery: Option<(u64, u64)>,
     /// Volume of the application that has been sent or let go, and when it was last counted.
     credit: f64,
     credited: Instant,
@@ -85,7 +86,7 @@ impl Bottleneck {
             first_sent_at: now,
             limited_until: None,
             lost: 0,
-            recovery_until: None,
+            recovery: None,
             credit: 0.0,
             credited: now,
         }
@@ -166,8 +167,8 @@ impl Bottleneck {
     }
 
     fn earn(&mut self) {
-        let Some(rate) = self.application else { return };
-        self.credit += rate * self.now.since(self.credited).as_secs_f64();
+        let gain = |rate| rate * self.now.since(self.credited).as_secs_f64();
+        self.credit = self.application.map_or(0.0, |rate| self.credit + gain(rate));
         self.credited = self.now;
     }
 
@@ -231,14 +232,18 @@ impl Bottleneck {
         if self.limited_until.is_some_and(|until| self.delivered > until) {
             self.limited_until = None;
         }
-        if self.recovery_until.is_some_and(|until| newest.number > until) {
-            self.recovery_until = None;
+        if self.recovery.is_some_and(|(_, repaired)| newest.number > repaired) {
+            self.recovery = None;
             self.control.on_recovered(at, FLOW);
         }
         let found = self.lose(|packet| packet.acked_at.is_none() && packet.number + 3 <= newest.number);
-        if !found.is_empty() && self.recovery_until.is_none() {
-            self.recovery_until = Some(self.sent);
-            self.control.on_fast_retransmit(at, FLOW, Bytes::new(in_flight_before));
+        match (&mut self.recovery, found.first()) {
+            (Some((point, repaired)), Some(lost)) if lost.start <= *point * MSS => *repaired = self.sent,
+            (None, Some(_)) => {
+                self.recovery = Some((self.sent, self.sent));
+                self.control.on_fast_retransmit(at, FLOW, Bytes::new(in_flight_before));
+            }
+            _ => {}
         }
         found.iter().for_each(|lost| self.control.on_lost(at, FLOW, lost));
         let over = newest.sent_at.since(newest.first_sent_at).max(at.since(newest.delivered_at));
@@ -256,7 +261,7 @@ impl Bottleneck {
             in_flight_before: Bytes::new(in_flight_before),
             in_flight: Bytes::new(self.in_flight),
             cwnd_limited: true,
-            in_recovery: self.recovery_until.is_some(),
+            in_recovery: self.recovery.is_some(),
             delivered: self.delivered,
             sample: Some(sample),
         };
@@ -291,12 +296,14 @@ impl Bottleneck {
         self.control.on_rto(self.now, FLOW, Bytes::new(self.in_flight), true);
         let found = self.lose(|_| true);
         found.iter().for_each(|lost| self.control.on_lost(self.now, FLOW, lost));
-        self.recovery_until = Some(self.sent);
+        self.recovery = Some((self.sent, self.sent));
     }
 
-    /// The recovery proves spurious: nothing was lost.
+    /// The recovery proves spurious: nothing was lost, nor is of what is under way.
     pub(super) fn prove_spurious(&mut self) {
-        self.recovery_until = None;
+        self.recovery = None;
+        let last = self.under_way.iter().filter_map(|packet| packet.acked_at).max();
+        self.under_way.iter_mut().for_each(|packet| packet.acked_at = packet.acked_at.or(last));
         self.control.on_spurious(self.now, FLOW);
     }
 

@@ -117,6 +117,6 @@ impl ModelBased for Bbr3 {
     }
 
     fn variables(&self, flow: &Flow) -> Vec<(&'static str, f64)> {
-        self.paths.get(flow).map(Path::variables).unwrap_or_default()
+        self.paths.get(flow).map_or_else(|| Path::default().variables(), Path::variables)
     }
 }
