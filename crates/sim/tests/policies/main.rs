@@ -6,6 +6,7 @@
 mod common;
 
 mod ack_path;
+mod bbr3;
 mod congestion;
 mod first_path;
 mod forecast;
