@@ -131,8 +131,8 @@ def main():
         goodput, delay = ours / kernel - 1, waited / waits - 1
         kept += abs(goodput) <= GOODPUT and abs(delay) <= DELAY
         late = "" if all(run[2] for run in runs) else "  (testbed: late)"
-        print(f"  {rate:7g} {rtt:5g} {queue:5g}   {kernel:7.2f}  {ours:8.2f}  {goodput:+9.1%}   {waits:7.2f}  {waited:8.2f}"
-              f"  {delay:+9.1%}{late}", flush=True)
+        print(f"  {rate:7g} {rtt:5g} {queue:5g}   {kernel:7.2f}  {ours:8.2f}  {goodput:+9.1%}", end="")
+        print(f"   {waits:7.2f}  {waited:8.2f}  {delay:+9.1%}{late}", flush=True)
     print(f"  {kept} of {len(conditions)} conditions within {GOODPUT:.0%} of goodput and {DELAY:.0%} of delay")
 
 

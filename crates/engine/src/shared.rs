@@ -108,8 +108,12 @@ impl Shared {
 
     pub(crate) fn event(&mut self, id: ConnectionId, event: Event) {
         // One of these says all that several in a row would.
-        if event == Event::Readable && self.events.back() == Some(&(id, event)) {
-            return;
+        if event == Event::Readable {
+            let mut events = self.events.iter().rev();
+            let last = events.find(|(_, event)| !matches!(event, Event::CongestionPhase { .. }));
+            if last == Some(&(id, event)) {
+                return;
+            }
         }
         self.events.push_back((id, event));
     }

@@ -13,11 +13,16 @@ use anabranch_wire::pattern;
 use std::net::SocketAddr;
 
 impl Stage<'_> {
-    /// Acts on all the host's events; false if there were none.
+    /// Acts on all the host's events; false if there were none but phases of congestion control.
     #[inline]
     pub(crate) fn drain_events(&mut self, host: usize) -> bool {
         let mut any = false;
         while let Some((id, event)) = self.hosts[host].endpoint.poll_event() {
+            // A look at congestion control, which changes nothing: a run is the same with and without it.
+            if let Event::CongestionPhase { subflow, phase } = event {
+                self.note_phase(host, id, subflow, phase);
+                continue;
+            }
             self.on_event(host, id, event);
             any = true;
         }
@@ -36,10 +41,6 @@ impl Stage<'_> {
 
     #[inline]
     fn on_event(&mut self, host: usize, id: ConnectionId, event: Event) {
-        // A look at congestion control, which changes nothing: a run has the same digest with and without it.
-        if let Event::CongestionPhase { subflow, phase } = event {
-            return self.note_phase(host, id, subflow, phase);
-        }
         self.digest.add(code(&event) << 8 ^ host as u64);
         if let Event::Accepted { .. } = event
             && !self.accept(host, id)

@@ -130,7 +130,7 @@ fn a_policer_is_obeyed() {
             let make = policy(QUEUES, "token-bucket", &given);
             path.down.discipline = Some(Discipline::new("token-bucket", move || make().policy));
             let outcome = run(&bulk_over(path, seconds, congestion)).unwrap();
-            let stats = outcome.links.iter().find(|found| found.name == "a/down").unwrap().stats.clone();
+            let stats = outcome.links.iter().find(|found| found.name == "a/down").unwrap().stats;
             (stats.dropped.queue + stats.dropped.early, stats.offered, outcome.transfers[0].bytes)
         });
         ((late.0 - early.0) as f64 / (late.1 - early.1) as f64, (late.2 - early.2) as f64 * 8e-6 / 40.0)

@@ -25,7 +25,7 @@ fn near(value: f64, expected: f64, tolerance: f64) -> bool {
 #[test]
 fn begins_with_the_initial_window_in_a_round_trip_and_the_gain_of_startup() {
     let it = path(1.0);
-    let pacing = |srtt| it.control.model(FLOW, srtt).unwrap().pacing.as_mbps();
+    let pacing = |srtt| it.control.model(FLOW, srtt).expect("BBR paces").pacing.as_mbps();
     // 2.77 times ten segments of 1000 bytes in 100 ms, or in 1 ms where no round trip is known.
     assert!(near(pacing(Some(Duration::from_millis(100))), 2.77 * 0.8, 1e-6));
     assert!(near(pacing(None), 2.77 * 80.0, 1e-6));
@@ -259,7 +259,9 @@ fn the_step_of_inflight_longterm_doubles() {
     it.queue *= 10.0;
     it.reach("probe-bw-up");
     let mut steps = vec![it.get("probe-up-cnt")];
-    while steps.len() < 4 && it.until(5.0, |it| it.get("probe-up-cnt") != *steps.last().unwrap()) {
+    while steps.len() < 4 {
+        let last = steps[steps.len() - 1];
+        assert!(it.until(5.0, |it| it.get("probe-up-cnt") != last), "{steps:?}");
         steps.push(it.get("probe-up-cnt"));
     }
     // The window grows meanwhile, and the volume for a segment more is the window over 1, 2, 4, 8.
