@@ -32,7 +32,8 @@ pub use address::client_address;
 pub use decisions::Decided;
 pub use observe::{Condition, Content, Loss, Observer, Sight};
 pub use outcome::{
-    ConnectionOutcome, EventKind, EventRecord, Host, Outcome, PageOutcome, PhaseRecord, SubflowOutcome, Transfer, UdpOutcome,
+    ConnectionOutcome, EventKind, EventRecord, Host, Outcome, PageOutcome, PhaseRecord, SubflowOutcome, Transfer,
+    UdpOutcome,
 };
 pub use sample::{PathSample, Sample};
 pub use spec::{Arrivals, Extent, FileOrder, HostSpec, Spacing, Spec, SpecError, TimedRestart, TimedSwitch, Workload};

@@ -1,9 +1,9 @@
 //! Acknowledgments: of the subflow (RFC 9293, RFC 2018) and at the data level (RFC 8684 §3.3.2).
 
 use super::Connection;
-use crate::Event;
 use super::sender::Sender;
 use super::slots::Slot;
+use crate::Event;
 use crate::ecn::{Feedback, Told};
 use crate::recovery::{AckIn, AckOut, Fired, Phase};
 use crate::shared::Shared;

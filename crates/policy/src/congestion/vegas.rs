@@ -176,8 +176,7 @@ mod tests {
     }
 
     fn ack(rtt_ms: u64, prior_delivered: Option<u64>) -> Ack {
-        let sample =
-            prior_delivered.map(|prior_delivered| RateSample { prior_delivered, ..RateSample::default() });
+        let sample = prior_delivered.map(|prior_delivered| RateSample { prior_delivered, ..RateSample::default() });
         Ack { rtt: Some(Duration::from_millis(rtt_ms)), delivered: 1, sample, ..Ack::default() }
     }
 

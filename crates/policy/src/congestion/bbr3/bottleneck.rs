@@ -1,8 +1,9 @@
 //! A sender behind one bottleneck, as small as it can be: pacing, a window, a drop-tail queue, selective ACKs.
 //!
-//! A packet waits in the queue, takes a round trip and is acknowledged by itself, or with all of its slot where ACKs are
-//! bunched. A lost one is noticed when the third packet behind it is acknowledged, and is not sent again: its place in
-//! the flight is free. A recovery ends when a packet is acknowledged that was sent after its last loss was noticed. When nothing is left to be acknowledged, a timeout of a second follows.
+//! A packet waits in the queue, takes a round trip and is acknowledged by itself, or with all of its slot where ACKs
+//! are bunched. A lost one is noticed when the third packet behind it is acknowledged, and is not sent again: its place
+//! in the flight is free. A recovery ends when a packet is acknowledged that was sent after its last loss was noticed.
+//! When nothing is left to be acknowledged, a timeout of a second follows.
 
 use super::ENTRY;
 use crate::congestion::{Ack, Controller, Flight, LostSegment, RateSample, Rules, rules::EXAMPLE};
@@ -37,7 +38,7 @@ pub(super) struct Bottleneck {
     pub(super) lose_every: u64,
     /// ACKs wait for the next multiple of this.
     pub(super) slot: Option<Duration>,
-    /// What the application writes \[bytes/s\]; all the time if `None`.
+    /// Rate at which the application writes \[bytes/s\]; without limit if `None`.
     pub(super) application: Option<f64>,
     /// Phases and when they began.
     pub(super) log: Vec<(Instant, &'static str)>,

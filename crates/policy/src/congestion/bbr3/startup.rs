@@ -41,8 +41,8 @@ impl Path {
         }
     }
 
-    /// `CheckStartupHighLoss()` ("Exiting Startup Based on Packet Loss"): a round of recovery in which more than 2 % was
-    /// lost in six separate ranges; without SACK any loss in recovery.
+    /// `CheckStartupHighLoss()` ("Exiting Startup Based on Packet Loss"): a round of recovery with more than 2 % of
+    /// loss in six separate ranges; without SACK any loss in recovery.
     fn check_startup_high_loss(&mut self, rs: &Sample) {
         let ranges = self.lost_ranges;
         if self.loss_round_start {

@@ -64,7 +64,7 @@ fn startup_ends_by_loss_though_the_application_is_the_limit() {
     );
 }
 
-/// The same with fewer ranges in a round, or a loss rate within 2 %: Startup stays.
+/// Fewer ranges in a round, or a loss rate within 2 %: Startup stays.
 #[test]
 fn startup_bears_few_losses() {
     for (mbps, lose_every) in [(10.0, 20), (100.0, 60)] {
@@ -162,8 +162,8 @@ fn going_down_ends_with_headroom() {
     assert!(it.in_flight as f64 <= headroom.min(bdp) + 1.0, "{} {headroom} {bdp}", it.in_flight);
 }
 
-/// "Exiting PROBE_DOWN After Max Time": the path is slower than thought, so that the queue does not go. Over a BDP of 50
-/// packets it is the clock that ends the phase, over one of 6 the rounds that a Reno flow would take.
+/// "Exiting PROBE_DOWN After Max Time": the path is slower than thought, so that the queue does not go. Over a BDP of
+/// 50 packets the clock ends the phase, over one of 6 the rounds that a Reno flow would take.
 #[test]
 fn going_down_ends_in_time() {
     for (rtt_ms, by_clock) in [(40, true), (5, false)] {
@@ -208,7 +208,7 @@ fn a_pause_takes_the_place_of_probe_rtt() {
     assert!(it.log.iter().all(|(_, phase)| *phase != "probe-rtt"), "{:?}", it.log);
 }
 
-/// "Achieving Expected STARTUP Bandwidth on a Link With Aggregation" and "… Cruise Bandwidth …": ACKs come every 20 ms.
+/// "Achieving Expected STARTUP Bandwidth on a Link With Aggregation", "… Cruise Bandwidth …": ACKs come every 20 ms.
 #[test]
 fn bunched_acks_get_room_in_the_window() {
     let mut it = path(4.0);
@@ -250,7 +250,7 @@ fn ten_times_the_rate_is_found() {
     }
 }
 
-/// The same with `inflight_longterm` set: its step doubles in each round of probing.
+/// "Increasing Bandwidth 10x …" with `inflight_longterm` set: its step doubles in each round of probing.
 #[test]
 fn the_step_of_inflight_longterm_doubles() {
     let mut it = path(0.5);
@@ -302,7 +302,7 @@ fn a_spurious_recovery_is_undone() {
     assert_eq!(after(&mut it, 0.5), "probe-bw-up");
 }
 
-/// The same in Startup.
+/// A spurious recovery that has ended Startup leads back to it.
 #[test]
 fn a_spurious_end_of_startup_is_undone() {
     let mut it = Bottleneck::new(100.0, 40, 4.0);
