@@ -80,7 +80,7 @@ fn it_takes_two() {
     }
 }
 
-/// A queue that marks all from 24 packets on, a seventh of what the path holds: CUBIC leaves much of the rate unused, and
+/// A queue that marks all from 24 packets on, a seventh of what the path holds: Reno leaves much of the rate unused, and
 /// DCTCP, which falls by the share that is marked, does not (RFC 8257 §1).
 #[test]
 fn dctcp_fills_a_link_over_a_queue_that_marks_early() {
@@ -89,12 +89,12 @@ fn dctcp_fills_a_link_over_a_queue_that_marks_early() {
         marking(100, 20, "red", &given.map(|(name, value)| (name, Value::Number(value))))
     };
     for rule in [EcnRule::CLASSIC, EcnRule::ACCURATE] {
-        let [cubic, dctcp] = ["cubic", "dctcp"].map(|control| {
+        let [reno, dctcp] = ["reno", "dctcp"].map(|control| {
             let outcome = run(&bulk_with(step(), 20, rule, control)).unwrap();
             (goodput(&outcome), link(&outcome))
         });
-        println!("{rule:?}: cubic {cubic:?}, dctcp {dctcp:?}");
-        assert!(dctcp.0 > cubic.0 + 2.0, "{rule:?}: {} {}", dctcp.0, cubic.0);
+        println!("{rule:?}: reno {reno:?}, dctcp {dctcp:?}");
+        assert!(dctcp.0 > reno.0 + 2.0, "{rule:?}: {} {}", dctcp.0, reno.0);
     }
 }
 
