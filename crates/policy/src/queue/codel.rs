@@ -13,6 +13,8 @@ pub(super) const INTERVAL: Number =
     number("interval", "time for which the delay must be larger: a round trip (RFC 8289 §4.2)", 100.0, 0.1..=100_000.0)
         .in_unit("ms");
 pub(super) const ECN: Flag = flag("ecn", "mark packets in place of dropping them where ECN allows", true);
+pub(super) const INTEGERS: Flag =
+    flag("integers", "compute as Linux does: in units of 1024 ns, and 1/√count by steps of Newton's method", false);
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -22,11 +24,12 @@ pub const ENTRY: Entry = Entry::new(
     |params| Box::new(CoDel { queue: Fifo::default(), control: control(params) }),
 )
 .paper("RFC 8289")
-.parameters(&[TARGET.parameter(), INTERVAL.parameter(), ECN.parameter()]);
+.parameters(&[TARGET.parameter(), INTERVAL.parameter(), ECN.parameter(), INTEGERS.parameter()]);
 
 /// The control that these parameters describe.
 pub(super) fn control(params: &Params) -> Control {
-    Control::new(millis(TARGET, params), millis(INTERVAL, params), ECN.of(params))
+    let control = Control::new(millis(TARGET, params), millis(INTERVAL, params), ECN.of(params));
+    if INTEGERS.of(params) { control.in_integers() } else { control }
 }
 
 /// A parameter in milliseconds as a time.

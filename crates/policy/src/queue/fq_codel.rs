@@ -2,7 +2,7 @@
 //!
 //! Flows are told apart by their 5-tuple. Where the link is full, half of the fattest queue goes, at most 64 packets.
 
-use super::codel::{ECN, INTERVAL, TARGET, control};
+use super::codel::{ECN, INTEGERS, INTERVAL, TARGET, control};
 use super::control::Control;
 use super::flows::Flows;
 use super::{Capabilities, Cause, Entry, Next, Port, QueueDiscipline, Waiting};
@@ -27,7 +27,14 @@ pub const ENTRY: Entry = Entry::new(
     },
 )
 .paper("RFC 8290")
-.parameters(&[TARGET.parameter(), INTERVAL.parameter(), ECN.parameter(), FLOWS.parameter(), QUANTUM.parameter()])
+.parameters(&[
+    TARGET.parameter(),
+    INTERVAL.parameter(),
+    ECN.parameter(),
+    INTEGERS.parameter(),
+    FLOWS.parameter(),
+    QUANTUM.parameter(),
+])
 .capabilities(|_| Capabilities { limit: 10240 });
 
 /// Queues of flows whose delays are controlled.
