@@ -121,6 +121,9 @@ def on_off(random, per_byte, size, at):
     return random.expovariate((1.6 if at // (SECOND // 2) % 2 == 0 else 0.4) / (per_byte * size))
 
 
+# Cases that --write keeps, and how much of each.
+KEPT = "codel-overload codel-on-off codel-slow fq-codel-overload fq-codel-on-off fq-codel-full".split()
+KEPT_PACKETS = 800
 SIZES = [1500, 1500, 1500, 576, 64]
 
 
@@ -129,7 +132,7 @@ def arrivals(case, seed):
     draws = random.Random(f"{case.name} {seed}")
     at, packets = 0.0, []
     while len(packets) < case.packets:
-        size = draws.choice(SIZES)
+        size = draws.choice(case.sizes)
         # Flow 0 sends as much as all others.
         flow = draws.choice([0] * (case.flows - 1) + list(range(1, case.flows))) if case.flows > 1 else 0
         packets.append((int(at) // UNIT * UNIT, size, flow, flow % 2 if case.ecn == "mixed" else case.ecn))
@@ -138,17 +141,18 @@ def arrivals(case, seed):
 
 
 class Case:
-    def __init__(self, name, ours, theirs, shape, mbit=10, limit=1000, flows=1, ecn=0, exact=True, packets=2500):
+    def __init__(self, name, ours, theirs, shape, mbit=10, limit=1000, flows=1, ecn=0, exact=True, packets=2500, sizes=SIZES):
         self.name, self.ours, self.theirs, self.shape = name, ours, theirs, shape
         self.per_byte, self.limit, self.flows, self.ecn = 8000 // mbit, limit, flows, ecn
-        self.exact, self.packets, self.rate = exact, packets, f"{mbit}"
+        self.exact, self.packets, self.rate, self.sizes = exact, packets, f"{mbit}", sizes
 
 
 # ns-3 compares with `<` where RFC 8289 has `<=`.
 CODEL = ("CoDelQueueDisc", {"MinBytes": 1515, "MaxSize": "{limit}p"})
 FQ = ("FqCoDelQueueDisc", {"MaxSize": "{limit}p", "UseEcn": "false"})
 PIE = ("PieQueueDisc", {"MaxSize": "{limit}p", "UseDerandomization": "true"})
-RED = ("RedQueueDisc", {"MaxSize": "{limit}p", "LinkBandwidth": "10Mbps"})
+# `Wait` is not of the paper; idle time is counted in packets of LinkBandwidth and MeanPktSize.
+RED = ("RedQueueDisc", {"MaxSize": "{limit}p", "LinkBandwidth": "10Mbps", "MeanPktSize": 1000, "Wait": "false"})
 COBALT = ("CobaltQueueDisc", {"MaxSize": "{limit}p", "BlueThreshold": "1000s"})
 
 
@@ -171,16 +175,33 @@ CASES = [
     ),
     Case("codel-full", "codel,integers=true", CODEL, overload(2.0), limit=40),
     Case("codel-root", "codel", CODEL, overload(1.2), exact=False),
-    Case("codel-marks", "codel,integers=true", but(CODEL, UseEcn="true"), overload(1.2), ecn="mixed", flows=5, exact=False),
+    Case(
+        "codel-marks",
+        "codel,integers=true",
+        but(CODEL, UseEcn="true"),
+        overload(1.2),
+        ecn="mixed",
+        flows=5,
+        exact=False,
+    ),
     Case("fq-codel-overload", "fq-codel,integers=true,ecn=false", FQ, overload(1.2), flows=5),
     Case("fq-codel-bursts", "fq-codel,integers=true,ecn=false", FQ, bursts, flows=8),
     Case("fq-codel-on-off", "fq-codel,integers=true,ecn=false", FQ, on_off, flows=20, packets=5000),
-    Case("fq-codel-full", "fq-codel,integers=true,ecn=false", FQ, overload(2.0), flows=5, limit=100),
+    Case("fq-codel-full", "fq-codel,integers=true,ecn=false", FQ, overload(2.0), flows=5, limit=100, sizes=[1500]),
+    Case("fq-codel-full-mixed", "fq-codel,integers=true,ecn=false", FQ, overload(2.0), flows=5, limit=100, exact=False),
     Case("pie-overload", "pie,burst=0", but(PIE, MaxBurstAllowance="0s"), overload(1.2), packets=20_000, exact=False),
     Case("pie-on-off", "pie,burst=0", but(PIE, MaxBurstAllowance="0s"), on_off, packets=20_000, exact=False),
     Case("pie-burst", "pie", PIE, overload(1.2), packets=20_000, exact=False),
-    Case("pie-marks", "pie,burst=0", but(PIE, MaxBurstAllowance="0s", UseEcn="true"), overload(1.05), ecn="mixed", flows=5,
-         packets=20_000, exact=False),
+    Case(
+        "pie-marks",
+        "pie,burst=0",
+        but(PIE, MaxBurstAllowance="0s", UseEcn="true"),
+        overload(1.05),
+        ecn="mixed",
+        flows=5,
+        packets=20_000,
+        exact=False,
+    ),
     Case("red-overload", "red", RED, overload(1.05), packets=20_000, exact=False),
     Case("red-on-off", "red", RED, on_off, packets=20_000, exact=False),
     Case("red-bursts", "red", RED, bursts, packets=20_000, exact=False),
@@ -230,9 +251,10 @@ def compare(ns, options, case):
         differ += sum(one != other for one, other in zip(*pair))
         total += len(packets)
         rows.append([measures(case, packets, fates) for fates in pair])
-        if options.write and case.exact and case.packets <= 5000:
-            write(Path(options.write) / f"{case.name}.csv", case, packets, pair[1])
-    words, good = [], True
+        if options.write and case.name in KEPT:
+            first = packets[:KEPT_PACKETS]
+            write(Path(options.write) / f"{case.name}.csv", case, first, theirs(ns, case, first, seed))
+    words = []
     for index, (form, unit) in enumerate([("{:6.2%}", ""), ("{:6.2%}", ""), ("{:7.2f}", " ms"), ("{:7.2f}", " ms")]):
         here, there = ([row[side][index] for row in rows] for side in (0, 1))
         means = form.format(statistics.mean(here)), form.format(statistics.mean(there))
@@ -244,7 +266,7 @@ def compare(ns, options, case):
             words.append(f"({sigmas:4.1f})")
     same = f"{total - differ}/{total}" if case.exact else ""
     good = differ == 0 or not case.exact
-    print(f"{case.name:20} {same:13} {'  '.join(words)}{'' if good else '  DIFFERS'}", flush=True)
+    print(f"{case.name:19} {same:13} {'  '.join(words)}{'' if good else '  DIFFERS'}", flush=True)
     return good
 
 
@@ -252,8 +274,7 @@ def write(path, case, packets, fates):
     """Keeps a case for the test."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
-        file.write(f"# {case.ours} {case.rate} {case.limit}; what ns-3's {case.theirs[0]} does (interop/queues.py)\n")
-        file.write("at,size,flow,ecn,kind,at\n")
+        file.write(f"at,size,flow,ecn,kind,fate at: {case.ours} {case.rate} {case.limit}\n")
         for packet, fate in zip(packets, fates):
             file.write(",".join(map(str, (*packet, *fate))) + "\n")
 
@@ -271,7 +292,7 @@ def main():
         parser.error("ns3 is missing: pip install ns3")
     ns.cppyy.cppdef(HARNESS)
     ns.Config.SetDefault("ns3::CoDelQueueDisc::MinBytes", ns.UintegerValue(1515))
-    print("case                 same          dropped, marked, median and 99th percentile of waits: here, ns-3 (sigmas)")
+    print("case                same          dropped, marked, median and 99th percentile of waits: here, ns-3 (sigmas)")
     cases = [case for case in CASES if not options.cases or case.name in options.cases]
     sys.exit(0 if all([compare(ns, options, case) for case in cases]) else 1)
 

@@ -18,8 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         [discipline, mbit, limit, seed] => (discipline, mbit, limit, seed.as_str()),
         _ => return Err("arguments: DISCIPLINE[,NAME=VALUE...] MBIT PACKETS [SEED]".into()),
     };
-    let set =
-        Set { discipline: discipline.clone(), mbit: mbit.parse()?, limit: limit.parse()?, seed: seed.parse()? };
+    let set = Set { discipline: discipline.clone(), mbit: mbit.parse()?, limit: limit.parse()?, seed: seed.parse()? };
     let fates = replay(&set, &read(&std::io::read_to_string(std::io::stdin())?)?)?;
     let mut text = String::from("kind,at\n");
     for fate in fates {

@@ -72,9 +72,7 @@ impl Arithmetic {
     /// The interval divided by the root of the count.
     fn distance(self, interval: Duration, count: u32) -> Duration {
         match self {
-            Arithmetic::Exact => {
-                Duration::from_secs_f64(interval.as_secs_f64() / libm::sqrt(f64::from(count.max(1))))
-            }
+            Arithmetic::Exact => Duration::from_secs_f64(interval.as_secs_f64() / libm::sqrt(f64::from(count.max(1)))),
             Arithmetic::Newton { root } => {
                 Duration::from_nanos((interval.as_nanos() >> UNIT).wrapping_mul(u64::from(root)) >> 16 << UNIT)
             }

@@ -13,21 +13,37 @@ pub(super) struct Flow<C> {
     listed: bool,
 }
 
+/// Treatment of a new queue from which nothing more can be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Emptied {
+    /// Becomes an old one (RFC 8290 §4.2).
+    TurnsOld,
+    /// Becomes an old one if there are others, and is new again with its next packet otherwise (Linux).
+    TurnsOldBehindOthers,
+}
+
 /// Queues by the hash of their flow.
 #[derive(Debug)]
 pub(super) struct Flows<C> {
     all: Vec<Flow<C>>,
     quantum: i64,
     first_quantum: i64,
+    emptied: Emptied,
     new: VecDeque<u32>,
     old: VecDeque<u32>,
 }
 
 impl<C> Flows<C> {
-    pub(super) fn new(count: usize, quantum: i64, first_quantum: i64, control: impl Fn() -> C) -> Self {
+    pub(super) fn new(
+        count: usize,
+        quantum: i64,
+        first_quantum: i64,
+        emptied: Emptied,
+        control: impl Fn() -> C,
+    ) -> Self {
         let flow = || Flow { queue: Fifo::default(), control: control(), credit: 0, listed: false };
         let all = (0..count.max(1)).map(|_| flow()).collect();
-        Flows { all, quantum, first_quantum, new: VecDeque::new(), old: VecDeque::new() }
+        Flows { all, quantum, first_quantum, emptied, new: VecDeque::new(), old: VecDeque::new() }
     }
 
     fn number(&self, flow: u64) -> usize {
@@ -77,7 +93,7 @@ impl<C> Flows<C> {
             }
             list.pop_front();
             // One that has just been new waits behind the old ones, so that it is not new with each packet.
-            if of_new && !self.old.is_empty() {
+            if of_new && (self.emptied == Emptied::TurnsOld || !self.old.is_empty()) {
                 self.old.push_back(number);
             } else {
                 flow.listed = false;

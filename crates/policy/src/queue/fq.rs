@@ -2,7 +2,7 @@
 //!
 //! As Linux' `fq` does beyond the pacing of a host's own sockets, which is the engine's.
 
-use super::flows::Flows;
+use super::flows::{Emptied, Flows};
 use super::{Capabilities, Cause, Entry, Next, Port, QueueDiscipline, Waiting};
 use crate::registry::{Number, number};
 
@@ -19,7 +19,7 @@ const FIRST: Number =
 pub const ENTRY: Entry =
     Entry::new("fq", "a queue of bounded length for each flow; flows take turns", include_str!("fq.rs"), |params| {
         let (quantum, first) = (QUANTUM.of(params) as i64, FIRST.of(params) as i64);
-        let flows = Flows::new(FLOWS.of(params) as usize, quantum, first, || ());
+        let flows = Flows::new(FLOWS.of(params) as usize, quantum, first, Emptied::TurnsOldBehindOthers, || ());
         Box::new(Fq { flows, flow_limit: FLOW_LIMIT.of(params) as usize })
     })
     .paper("Linux, net/sched/sch_fq.c")

@@ -4,7 +4,7 @@
 
 use super::codel::{ECN, INTEGERS, INTERVAL, TARGET, control};
 use super::control::Control;
-use super::flows::Flows;
+use super::flows::{Emptied, Flows};
 use super::{Capabilities, Cause, Entry, Next, Port, QueueDiscipline, Waiting};
 use crate::registry::{Number, number};
 
@@ -22,8 +22,8 @@ pub const ENTRY: Entry = Entry::new(
     "a queue for each flow, controlled by CoDel; flows take turns, new ones first",
     include_str!("fq_codel.rs"),
     |params| {
-        let quantum = QUANTUM.of(params) as i64;
-        Box::new(FqCoDel(Flows::new(FLOWS.of(params) as usize, quantum, quantum, || control(params))))
+        let (flows, quantum) = (FLOWS.of(params) as usize, QUANTUM.of(params) as i64);
+        Box::new(FqCoDel(Flows::new(flows, quantum, quantum, Emptied::TurnsOld, || control(params))))
     },
 )
 .paper("RFC 8290")

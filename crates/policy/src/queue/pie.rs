@@ -157,11 +157,9 @@ impl QueueDiscipline for Pie {
 
     fn dequeue(&mut self, port: &mut Port<'_>) -> Next {
         self.catch_up(port.now);
-        let Some(packet) = self.queue.pop() else {
-            self.delay = Duration::ZERO;
-            return Next::Nothing;
-        };
-        self.delay = port.now.since(packet.since);
+        let Some(packet) = self.queue.pop() else { return Next::Nothing };
+        // An empty queue delays nothing (Linux' pie_process_dequeue): the next packet does not wait as this one did.
+        self.delay = if self.queue.len() == 0 { Duration::ZERO } else { port.now.since(packet.since) };
         Next::Packet(packet)
     }
 
