@@ -30,7 +30,7 @@ pub mod timeline;
 pub use asked::Answer;
 pub use counted::Counted;
 pub use journal::{Journal, JournalError, JournalLine, KeepError};
-pub use measured::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasured};
+pub use measured::{LinkMeasured, Measured, MiddleboxCounts, PathSamples, QueueMeasured, Samples, WindowMeasured};
 pub use packet_event::{PacketEvent, RunHead};
 pub use program::{UNKNOWN_BUILD, VERSION, build, build_is, build_is_of, version_with_build};
 pub use record::Recorder;

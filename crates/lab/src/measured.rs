@@ -7,7 +7,8 @@
 use crate::counted::Counted;
 use anabranch_engine::SubflowStats;
 use anabranch_engine::statistics::Tables;
-use anabranch_paths::MiddleboxOutcome;
+use anabranch_net::{FlowOutcome, Waits};
+use anabranch_paths::{LinkOutcome, MiddleboxOutcome};
 use anabranch_scenario::file::MeasureName;
 use anabranch_sim::{ConnectionOutcome, Decided, Outcome, PageOutcome, Spec, Transfer, Workload};
 use anabranch_units::{Duration, Instant};
@@ -69,6 +70,8 @@ pub struct Measured {
     pub altered_bytes: u64,
     /// Counts of each middlebox.
     pub middleboxes: Vec<MiddleboxCounts>,
+    /// Queues of links that packets came to, in the order of paths, then of shared links; 64 at most.
+    pub links: Vec<LinkMeasured>,
     /// Measurements of the spans in `[run] windows`.
     pub windows: Vec<WindowMeasured>,
     /// Mean of the bytes in receive buffers, out of order or unread, over the MSS, from the samples of `[run] sample`
@@ -140,6 +143,75 @@ pub struct MiddleboxCounts {
     pub made: u64,
 }
 
+/// Measurements of the queue in one direction of a link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LinkMeasured {
+    /// Name of the path or link, and the direction.
+    pub name: String,
+    /// Measurements of all packets together.
+    #[serde(flatten)]
+    pub all: QueueMeasured,
+    /// Measurements of each flow, in the order of their first packets; 64 at most. Empty unless the link has a
+    /// discipline.
+    pub flows: Vec<QueueMeasured>,
+    /// Measurements of all other flows together; null if there are none.
+    pub others: Option<QueueMeasured>,
+}
+
+/// Outcome of packets in a queue. Percentiles are within 1.6 % or 0.5 µs; the maximum is exact.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct QueueMeasured {
+    /// Packets that left the queue.
+    pub left: u64,
+    /// Packets dropped because the queue was full.
+    pub dropped_full: u64,
+    /// Packets dropped because the queue discipline wanted fewer.
+    pub dropped_early: u64,
+    /// Packets marked by the queue discipline (ECN).
+    pub marked: u64,
+    /// Median of the times from arrival to the beginning of service, of packets that left \[s\].
+    pub sojourn_p50_s: f64,
+    /// Percentile 95 of those times \[s\].
+    pub sojourn_p95_s: f64,
+    /// Percentile 99 of those times \[s\].
+    pub sojourn_p99_s: f64,
+    /// Longest of those times \[s\].
+    pub sojourn_max_s: f64,
+}
+
+/// Most links whose queues are measured one by one.
+const MEASURED_LINKS: usize = 64;
+
+impl LinkMeasured {
+    fn of(outcome: &LinkOutcome) -> Self {
+        let LinkOutcome { name, stats, queue, .. } = outcome;
+        let flow =
+            |flow: &FlowOutcome| QueueMeasured::of(flow.waits, [flow.dropped_full, flow.dropped_early, flow.marked]);
+        LinkMeasured {
+            name: name.clone(),
+            all: QueueMeasured::of(queue.waits, [stats.dropped.queue, stats.dropped.early, stats.marked]),
+            flows: queue.flows.iter().map(flow).collect(),
+            others: queue.others.as_ref().map(flow),
+        }
+    }
+}
+
+impl QueueMeasured {
+    fn of(waits: Waits, [dropped_full, dropped_early, marked]: [u64; 3]) -> Self {
+        let Waits { packets: left, p50, p95, p99, max } = waits;
+        QueueMeasured {
+            left,
+            dropped_full,
+            dropped_early,
+            marked,
+            sojourn_p50_s: p50.as_secs_f64(),
+            sojourn_p95_s: p95.as_secs_f64(),
+            sojourn_p99_s: p99.as_secs_f64(),
+            sojourn_max_s: max.as_secs_f64(),
+        }
+    }
+}
+
 impl MiddleboxCounts {
     fn of(outcome: &MiddleboxOutcome) -> Self {
         let MiddleboxOutcome { name, altered, dropped, made } = outcome;
@@ -177,6 +249,7 @@ impl Measured {
         let counted = Counted::of(Tables::ENGINE, &own, &outcome.counters);
         let (ofo_count, ofo_held_s) = (counted.count("ofo_count"), counted.seconds("ofo_held_s"));
         let fell_back = |it: &&&ConnectionOutcome| it.sender.as_ref().is_some_and(|stats| stats.fallback.is_some());
+        let used = outcome.links.iter().filter(|link| link.stats.offered > 0);
         Measured {
             seed: spec.seed.0,
             finished: outcome.finished,
@@ -207,6 +280,7 @@ impl Measured {
             counted,
             altered_bytes: outcome.altered_bytes,
             middleboxes: outcome.middleboxes.iter().map(MiddleboxCounts::of).collect(),
+            links: used.take(MEASURED_LINKS).map(LinkMeasured::of).collect(),
             windows: Vec::new(),
             buffer_mean_segments: None,
             buffer_sd_segments: None,

@@ -6,7 +6,7 @@
 //! [`Measured`].
 
 use crate::counted::{Column, columns};
-use crate::{Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasured};
+use crate::{LinkMeasured, Measured, MiddleboxCounts, PathSamples, Samples, WindowMeasured};
 use anabranch_engine::statistics::Tables;
 use anabranch_units::statistic::Value;
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 /// A statistic of a run.
 #[derive(Clone, Debug)]
 pub struct Statistic {
-    /// Name of its column, with the unit at the end. `{}` stands for the path, window or middlebox.
+    /// Name of its column, with the unit at the end. `{}` stands for the path, window, middlebox or link.
     pub name: Cow<'static, str>,
     /// Name in study files, if it has one.
     pub metric: Option<&'static str>,
@@ -55,6 +55,8 @@ enum Of {
     Window(fn(&WindowMeasured) -> f64),
     WindowPath(fn(&WindowMeasured, usize) -> Option<f64>),
     Middlebox(fn(&MiddleboxCounts) -> u64),
+    LinkCount(fn(&LinkMeasured) -> u64),
+    LinkNumber(fn(&LinkMeasured) -> f64),
     Series(fn(&Samples) -> String),
     PathSeries(fn(&PathSamples) -> &[u64]),
     /// A statistic of the engine, in the column of its name.
@@ -221,6 +223,22 @@ const PLACES: &[Place] = &[
         Middlebox(|m| m.dropped))),
     Place::Own(statistic!("middlebox_{}_made", None, "segments", "segments that the middlebox made itself",
         Middlebox(|m| m.made))),
+    Place::Own(statistic!("link_{}_left", None, "packets", "packets that left the queue of the link",
+        LinkCount(|l| l.all.left))),
+    Place::Own(statistic!("link_{}_dropped_full", None, "packets", "packets dropped because the queue of the link was full",
+        LinkCount(|l| l.all.dropped_full))),
+    Place::Own(statistic!("link_{}_dropped_early", None, "packets", "packets that the queue discipline of the link dropped",
+        LinkCount(|l| l.all.dropped_early))),
+    Place::Own(statistic!("link_{}_marked", None, "packets", "packets that the queue discipline of the link marked",
+        LinkCount(|l| l.all.marked))),
+    Place::Own(statistic!("link_{}_sojourn_p50_s", None, "s", "time in the queue of the link, median",
+        LinkNumber(|l| l.all.sojourn_p50_s))),
+    Place::Own(statistic!("link_{}_sojourn_p95_s", None, "s", "time in the queue of the link, percentile 95",
+        LinkNumber(|l| l.all.sojourn_p95_s))),
+    Place::Own(statistic!("link_{}_sojourn_p99_s", None, "s", "time in the queue of the link, percentile 99",
+        LinkNumber(|l| l.all.sojourn_p99_s))),
+    Place::Own(statistic!("link_{}_sojourn_max_s", None, "s", "time in the queue of the link, longest",
+        LinkNumber(|l| l.all.sojourn_max_s))),
     Place::Own(statistic!("buffer_mean_segments", Some("buffer-mean"), "segments", "occupied receive buffer, mean",
         Number(|m| m.buffer_mean_segments))),
     Place::Own(statistic!("buffer_sd_segments", Some("buffer-sd"), "segments",
@@ -284,8 +302,8 @@ impl Statistic {
     pub fn kind(&self) -> Kind {
         match self.of {
             Flag(_) => Kind::Flag,
-            Count(_) | PathCount(_) | Middlebox(_) => Kind::Count,
-            Number(_) | PathNumber(_) | Window(_) | WindowPath(_) => Kind::Number,
+            Count(_) | PathCount(_) | Middlebox(_) | LinkCount(_) => Kind::Count,
+            Number(_) | PathNumber(_) | Window(_) | WindowPath(_) | LinkNumber(_) => Kind::Number,
             Text(_) | Series(_) | PathSeries(_) => Kind::Text,
             Engine(kind) => kind,
         }
@@ -325,6 +343,8 @@ impl Statistic {
                 windows().flat_map(one).collect()
             }
             Middlebox(of) => measured.middleboxes.iter().map(|it| (named(&it.name), Cell::Count(of(it)))).collect(),
+            LinkCount(of) => measured.links.iter().map(|it| (named(&it.name), Cell::Count(of(it)))).collect(),
+            LinkNumber(of) => measured.links.iter().map(|it| (named(&it.name), Cell::number(Some(of(it))))).collect(),
             Series(of) => samples.map_or(Vec::new(), |samples| one(Cell::Text(of(samples)))),
             PathSeries(of) => samples.map_or(Vec::new(), |samples| {
                 by_path(&|path| samples.paths.get(path).map_or(Cell::Empty, |path| Cell::Text(listed(of(path)))))
@@ -354,7 +374,7 @@ impl Statistic {
     pub fn number(&self, measured: &Measured, window: usize, path: usize) -> Option<f64> {
         let scale = if self.metric_unit() == self.unit { 1.0 } else { 100.0 };
         let number = match self.of {
-            Flag(_) | Text(_) | Middlebox(_) | Series(_) | PathSeries(_) => None,
+            Flag(_) | Text(_) | Middlebox(_) | LinkCount(_) | LinkNumber(_) | Series(_) | PathSeries(_) => None,
             Engine(_) => match measured.counted.value(&self.name) {
                 Value::Count(count) => Some(*count as f64),
                 Value::Span(span) => Some(span.as_secs_f64()),

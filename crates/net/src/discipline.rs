@@ -1,5 +1,6 @@
 //! Packets that wait at a link, and the discipline that orders descriptions of them.
 
+use crate::flows::Flows;
 use crate::impairment::Fate;
 use crate::parcel::{Carried, Parcel};
 use anabranch_policy::queue::{Cause, Limit, Next, Port, QueueDiscipline, Waiting};
@@ -60,6 +61,7 @@ pub(crate) struct Waiters<P> {
     slots: Vec<Option<Held<P>>>,
     free: Vec<u32>,
     dropped: VecDeque<(Waiting, Cause)>,
+    flows: Flows,
     /// Time before which no packet may leave, if the discipline has said so; `Instant::MAX` otherwise.
     pub(crate) again: Instant,
 }
@@ -70,7 +72,13 @@ impl<P: Carried> Waiters<P> {
         let mut stream = seed.stream(&format!("link/{name}/queue"));
         let (salt, policy) = (stream.next_u64(), (discipline.make)());
         let (slots, free, dropped, again) = (Vec::new(), Vec::new(), VecDeque::new(), Instant::MAX);
-        Waiters { policy, stream, salt, rate, limit, slots, free, dropped, again }
+        let flows = Flows::default();
+        Waiters { policy, stream, salt, rate, limit, slots, free, dropped, flows, again }
+    }
+
+    /// Returns the counts of flows.
+    pub(crate) fn flows(&self) -> &Flows {
+        &self.flows
     }
 
     pub(crate) fn set_rate(&mut self, rate: Rate) {
@@ -96,6 +104,7 @@ impl<P: Carried> Waiters<P> {
             (self.slots.len() - 1) as u32
         });
         self.slots[id as usize] = Some(held);
+        self.flows.come(flow);
         let (policy, mut port) = self.port(now, packets, bytes);
         policy.enqueue(Waiting { id, size, flow, ecn, since: now }, &mut port);
     }
@@ -111,6 +120,7 @@ impl<P: Carried> Waiters<P> {
         if marked {
             held.parcel.packet.mark();
         }
+        self.flows.leave(packet.flow, now.since(packet.since), marked);
         Some((held, marked))
     }
 
@@ -118,6 +128,7 @@ impl<P: Carried> Waiters<P> {
     pub(crate) fn pop_refused(&mut self) -> Option<Refused<P>> {
         let (packet, cause) = self.dropped.pop_front()?;
         let held = self.remove(packet.id)?;
+        self.flows.drop(packet.flow, cause);
         Some(Refused { parcel: held.parcel, early: cause == Cause::Early })
     }
 

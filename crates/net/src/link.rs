@@ -11,10 +11,12 @@
 //! link settles its account before anything else comes.
 
 use crate::discipline::{Held, Refused, Waiters};
+use crate::flows::QueueOutcome;
 use crate::impairment::{Fate, Impairments};
 use crate::parcel::{Carried, DropCause, Flying, Lost, Notice, Parcel, Transit};
 use crate::service::Server;
 use crate::stats::{Imbalance, LinkStats};
+use crate::waits::Histogram;
 use crate::{Change, ConfigError, LinkConfig, Service};
 use anabranch_policy::queue::Limit;
 use anabranch_units::{Bytes, Duration, Instant, Seed};
@@ -67,6 +69,10 @@ pub(crate) struct Link<P> {
     notices: VecDeque<Notice>,
     /// Drops not reported yet; `None` unless they are recorded.
     drops: Option<VecDeque<Lost>>,
+    /// Time at which the service of the first queued packet began.
+    began: Instant,
+    /// Times that packets waited for that.
+    waits: Histogram,
     /// Queueing delay of each packet since the last drain; `None` unless they are recorded.
     queue_delays: Option<Vec<Duration>>,
     stats: LinkStats,
@@ -102,6 +108,8 @@ impl<P: Carried> Link<P> {
             takeoffs: 0,
             notices: VecDeque::new(),
             drops: None,
+            began: Instant::ZERO,
+            waits: Histogram::default(),
             queue_delays: None,
             stats: LinkStats::default(),
         })
@@ -139,6 +147,13 @@ impl<P: Carried> Link<P> {
     pub(crate) fn stats(&mut self, now: Instant) -> &LinkStats {
         self.settle(now);
         &self.stats
+    }
+
+    /// Waits, drops and marks as they are at `now`, with those of flows.
+    pub(crate) fn queue_outcome(&mut self, now: Instant) -> QueueOutcome {
+        self.settle(now);
+        let (flows, others) = self.waiters.as_ref().map_or((Vec::new(), None), |waiters| waiters.flows().outcome());
+        QueueOutcome { waits: self.waits.waits(), flows, others }
     }
 
     /// Time at which the last packet queued at `now` will have been sent, if nothing follows it and the rate stays;
@@ -191,6 +206,9 @@ impl<P: Carried> Link<P> {
     /// Puts a packet that was offered at `offered` at the end of the line.
     #[inline]
     fn serve(&mut self, now: Instant, offered: Instant, parcel: Parcel<P>, fate: Fate) {
+        if self.line.len() == self.departed {
+            self.began = now;
+        }
         let served = self.server.serve(now, parcel.size);
         let arrives = self.arrival(served.departs, fate.extra);
         self.next_departure = self.next_departure.min(served.departs);
@@ -235,6 +253,7 @@ impl<P: Carried> Link<P> {
         if let Some((Held { parcel, fate, offered }, marked)) = next {
             self.stats.marked += u64::from(marked);
             self.serve(if behind { offered } else { now }, offered, parcel, fate);
+            self.began = now;
         }
     }
 
@@ -377,6 +396,8 @@ impl<P: Carried> Link<P> {
         stats.departed += 1;
         let queue_delay = first.served.departs.since(first.offered);
         stats.queue_delay += queue_delay;
+        self.waits.add(self.began.since(first.offered));
+        self.began = first.served.departs;
         if let Some(delays) = &mut self.queue_delays {
             delays.push(queue_delay);
         }

@@ -7,7 +7,7 @@
 
 use crate::link::{Link, Step};
 use crate::parcel::{Carried, DropCause, Lost, Parcel};
-use crate::{Change, ConfigError, Imbalance, LinkConfig, LinkStats, deadlines::Deadlines};
+use crate::{Change, ConfigError, Imbalance, LinkConfig, LinkStats, QueueOutcome, deadlines::Deadlines};
 use anabranch_units::{Bytes, Duration, Instant, Seed};
 
 /// One direction of a link of a network, numbered from 0 in the order of creation.
@@ -255,6 +255,14 @@ impl<P: Carried> Network<P> {
         let stats = *self.links[index].stats(now);
         self.deadlines.set(index, self.links[index].deadline());
         stats
+    }
+
+    /// Returns what became of the packets in a link's queue, exact at `now`.
+    pub fn queue_outcome(&mut self, now: Instant, link: LinkId) -> QueueOutcome {
+        let index = link.index();
+        let outcome = self.links[index].queue_outcome(now);
+        self.deadlines.set(index, self.links[index].deadline());
+        outcome
     }
 
     /// All links in the order of creation.

@@ -1,7 +1,7 @@
 //! The links and routes of a network.
 
 use crate::{Affected, Direction, NetworkError, NetworkSpec, PathSpec, PerDirection, copy_name};
-use anabranch_net::{Carried, Change, LinkConfig, LinkId, LinkStats, Network, QueueLimit, RouteId};
+use anabranch_net::{Carried, Change, LinkConfig, LinkId, LinkStats, Network, QueueLimit, QueueOutcome, RouteId};
 use anabranch_units::{Duration, Instant, Rate, Seed};
 
 /// Network, routes and names of a [`NetworkSpec`]. `P` is the packet: the simulator's segments, the emulator's bytes.
@@ -57,6 +57,8 @@ pub struct LinkOutcome {
     pub name: String,
     /// Counters of the link.
     pub stats: LinkStats,
+    /// Waits in its queue, in sum and by flow.
+    pub queue: QueueOutcome,
 }
 
 struct Path {
@@ -236,8 +238,11 @@ impl<P: Carried> Topology<P> {
     /// Counters of all links.
     pub fn link_outcomes(&mut self, now: Instant) -> Vec<LinkOutcome> {
         let ids: Vec<_> = self.network.links().collect();
-        let outcome =
-            |id| LinkOutcome { stats: self.network.stats(now, id), name: self.network.link_name(id).to_owned() };
+        let outcome = |id| LinkOutcome {
+            stats: self.network.stats(now, id),
+            queue: self.network.queue_outcome(now, id),
+            name: self.network.link_name(id).to_owned(),
+        };
         ids.into_iter().map(outcome).collect()
     }
 }

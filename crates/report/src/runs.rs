@@ -11,6 +11,7 @@ use anabranch_lab::stats::Estimate;
 use anabranch_lab::{Measured, MiddleboxCounts, Run};
 use anabranch_scenario::file::MeasureName;
 use anabranch_sim::{ConnectionOutcome, Outcome};
+use anabranch_units::Duration;
 use anabranch_units::statistic::{Kind, Statistic, Tally, Unit, Value};
 
 type Subflow = Statistic<SubflowStats>;
@@ -228,10 +229,24 @@ fn shown(statistic: &Subflow, value: &Value) -> String {
 
 /// Statistics of the links, the first of the run.
 pub(crate) fn links(outcome: &Outcome) -> Table {
-    let columns = ["delivered", "MB", "dropped: queue", "loss", "down", "mean queue [ms]", "longest queue"];
+    let columns = [
+        "delivered",
+        "MB",
+        "dropped: queue",
+        "loss",
+        "down",
+        "marked",
+        "mean queue [ms]",
+        "waits: p50",
+        "p95",
+        "p99",
+        "max",
+        "longest queue",
+    ];
     let mut table = Table::new([("link", Align::Left)].into_iter().chain(columns.map(|name| (name, Align::Right))));
     for link in outcome.links.iter().filter(|link| link.stats.offered > 0).take(SHOWN_LINKS) {
-        let (stats, dropped) = (&link.stats, &link.stats.dropped);
+        let (stats, dropped, waits) = (&link.stats, &link.stats.dropped, &link.queue.waits);
+        let wait = |wait: Duration| if waits.packets == 0 { String::new() } else { short(wait.as_millis_f64()) };
         table.row([
             link.name.clone(),
             stats.delivered.to_string(),
@@ -239,7 +254,12 @@ pub(crate) fn links(outcome: &Outcome) -> Table {
             (dropped.queue + dropped.early).to_string(),
             dropped.loss.to_string(),
             (dropped.down + dropped.blackhole).to_string(),
+            stats.marked.to_string(),
             stats.mean_queue_delay().map_or(String::new(), |delay| short(delay.as_millis_f64())),
+            wait(waits.p50),
+            wait(waits.p95),
+            wait(waits.p99),
+            wait(waits.max),
             stats.max_queued.to_string(),
         ]);
     }

@@ -43,6 +43,7 @@ pub(crate) fn measured(seed: u64, completion_s: f64, goodput_bps: f64) -> Measur
         fallbacks: 0,
         altered_bytes: 0,
         middleboxes: Vec::new(),
+        links: Vec::new(),
         events_digest: String::new(),
     }
 }

@@ -25,6 +25,11 @@ fn all_different() -> Measured {
         "fallback_reasons": { "why": 0 }, "reset_reasons": { "whence": 0 }, "reset_reasons_received": { "whither": 0 },
         "overruled_kinds": { "how": 0 }, "autotuned_buffer_bytes": 0,
         "middleboxes": [{ "name": "a/nat", "altered": 0, "dropped": 0, "made": 0 }],
+        "links": [{
+            "name": "a/down", "left": 0, "dropped_full": 0, "dropped_early": 0, "marked": 0,
+            "sojourn_p50_s": 0.0, "sojourn_p95_s": 0.0, "sojourn_p99_s": 0.0, "sojourn_max_s": 0.0,
+            "flows": [], "others": null,
+        }],
         "windows": [{ "from_s": 0.0, "to_s": 0.0, "goodput_bps": 0.0, "path_bps": [0.0, 0.0] }],
         "samples": {
             "at_s": [0.0], "data_acked": [0], "ofo_segments": [0], "buffer_bytes": [0],
