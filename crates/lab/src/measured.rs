@@ -154,7 +154,8 @@ pub struct LinkMeasured {
     /// Measurements of each flow, in the order of their first packets; 64 at most. Empty unless the link has a
     /// discipline.
     pub flows: Vec<QueueMeasured>,
-    /// Measurements of all other flows together; null if there are none.
+    /// Measurements of all other flows together; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<QueueMeasured>,
 }
 

@@ -65,7 +65,7 @@ pub enum ConfigError {
         value: f64,
     },
     /// A queue that counts what propagates is not in packets.
-    #[error("a queue that counts what is under delay holds packets, not bytes or bandwidth-delay products")]
+    #[error("a queue that counts what is under delay holds packets, not bytes, bandwidth-delay products or a time")]
     QueueCountsDelay,
     /// A queue with a discipline of its own that counts what propagates.
     #[error("a queue that counts what is under delay is drop-tail")]

@@ -81,8 +81,8 @@ impl<P: Carried> Waiters<P> {
         &self.flows
     }
 
-    pub(crate) fn set_rate(&mut self, rate: Rate) {
-        self.rate = rate;
+    pub(crate) fn set_rate(&mut self, rate: Rate, limit: Limit) {
+        (self.rate, self.limit) = (rate, limit);
     }
 
     /// Returns the time that what waits takes at the mean rate.

@@ -14,10 +14,11 @@ use crate::discipline::{Held, Refused, Waiters};
 use crate::flows::QueueOutcome;
 use crate::impairment::{Fate, Impairments};
 use crate::parcel::{Carried, DropCause, Flying, Lost, Notice, Parcel, Transit};
+use crate::queue::FULL_PACKET;
 use crate::service::Server;
 use crate::stats::{Imbalance, LinkStats};
 use crate::waits::Histogram;
-use crate::{Change, ConfigError, LinkConfig, Service};
+use crate::{Change, ConfigError, LinkConfig, QueueLimit, Service};
 use anabranch_policy::queue::Limit;
 use anabranch_units::{Bytes, Duration, Instant, Seed};
 use std::cmp::Reverse;
@@ -39,6 +40,8 @@ pub(crate) struct Link<P> {
     /// Latest time; never goes back, even if a driver's `now` does.
     clock: Instant,
     server: Server,
+    queue: QueueLimit,
+    /// What `queue` is at the present rate.
     limit: Limit,
     /// Packets that wait in an order of their own; `None` if they are served as they come.
     waiters: Option<Box<Waiters<P>>>,
@@ -89,6 +92,7 @@ impl<P: Carried> Link<P> {
             name: name.to_owned(),
             clock: Instant::ZERO,
             server: Server::new(config.service.clone(), Instant::ZERO),
+            queue: config.queue,
             limit,
             waiters: config.discipline.as_ref().map(waiters),
             again: Instant::MAX,
@@ -186,7 +190,7 @@ impl<P: Carried> Link<P> {
         }
         let delayed = if self.counts_delay { u32::try_from(self.stats.in_flight).unwrap_or(u32::MAX) } else { 0 };
         let held = self.stats.queued.saturating_add(delayed);
-        if !self.limit.admits(parcel.size, held, self.stats.queued_bytes.get()) {
+        if !self.admits(now, parcel.size, held) {
             return self.refuse(now, &parcel, DropCause::QueueFull);
         }
         self.stats.queued += 1;
@@ -194,6 +198,17 @@ impl<P: Carried> Link<P> {
         self.note_queued();
         self.serve(now, now, parcel, fate);
         self.debug_check();
+    }
+
+    /// Returns true if a packet of this size may join the queue, against whose limit so many packets count.
+    #[inline]
+    fn admits(&self, now: Instant, size: u32, held: u32) -> bool {
+        let bytes = self.stats.queued_bytes.get();
+        if let QueueLimit::Time(most) = self.queue {
+            let free_at = self.line.back().filter(|_| held > 0).map_or(now, |last| last.served.departs);
+            return free_at.since(now) <= most || bytes + u64::from(size) <= 2 * FULL_PACKET;
+        }
+        self.limit.admits(size, held, bytes)
     }
 
     /// Remembers how full the queue ever was.
@@ -484,8 +499,11 @@ impl<P: Carried> Link<P> {
     /// Passes what is queued, with what is left of the packet in service, on to another server.
     fn change_service(&mut self, service: Service) {
         let now = self.clock;
+        if matches!(self.queue, QueueLimit::Time(_)) {
+            self.limit = self.queue.resolve(service.mean_rate());
+        }
         if let Some(waiters) = &mut self.waiters {
-            waiters.set_rate(service.mean_rate());
+            waiters.set_rate(service.mean_rate(), self.limit);
         }
         let mut server = Server::new(service, now);
         let mut queued = self.line.iter_mut().skip(self.departed);

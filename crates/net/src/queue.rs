@@ -22,6 +22,10 @@ pub enum QueueLimit {
         /// The delay in the product: the round trip of the path that the link belongs to.
         round_trip: Duration,
     },
+    /// Time that a packet waits at most at the present rate, and at least two full packets. A drop-tail link drops what
+    /// would wait longer, which it knows to the nanosecond, by a trace as well; a link with a discipline holds as many
+    /// bytes as it sends in this time at its mean rate. Memory grows and shrinks with the rate, unlike that of a `Bdp`.
+    Time(Duration),
 }
 
 impl QueueLimit {
@@ -41,6 +45,9 @@ impl QueueLimit {
             QueueLimit::Bdp { factor, round_trip } => {
                 let bytes = (factor * rate.bytes_in(round_trip).as_f64()) as u64;
                 Limit { packets: u32::MAX, bytes: bytes.max(2 * FULL_PACKET) }
+            }
+            QueueLimit::Time(time) => {
+                Limit { packets: u32::MAX, bytes: rate.bytes_in(time).get().max(2 * FULL_PACKET) }
             }
         }
     }
@@ -66,6 +73,8 @@ mod tests {
             (bdp(0.5, 40), 20),
             (bdp(0.0, 40), 2),
             (bdp(1e30, 40), 1000),
+            (QueueLimit::Time(Duration::from_millis(30)), 30),
+            (QueueLimit::Time(Duration::ZERO), 2),
         ] {
             let limit = limit.resolve(rate);
             let held = (0..1000u32).take_while(|&n| limit.admits(1500, n, u64::from(n) * 1500)).count();

@@ -3,7 +3,7 @@
 
 use anabranch_net::{
     Carried, Change, Delivery, Discipline, DropNotice, LinkConfig, LinkId, LinkStats, Network, Output, QueueLimit,
-    Reordering, RouteId,
+    Reordering, RouteId, Waits,
 };
 use anabranch_policy::queue::QUEUES;
 use anabranch_policy::registry::{Value, find};
@@ -106,6 +106,10 @@ impl Bench {
         self.network.stats(now, self.link)
     }
 
+    fn waits(&mut self, now: Instant) -> Waits {
+        self.network.queue_outcome(now, self.link).waits
+    }
+
     fn deliveries(&self) -> Vec<(Packet, Instant)> {
         let of = |output: &Output<Packet>| match output {
             Output::Delivery(Delivery { packet, at, .. }) => Some((*packet, *at)),
@@ -168,6 +172,7 @@ proptest! {
             let (Event::Comes { after, .. } | Event::Changes { after, .. }) = event;
             now += Duration::from_micros(*after);
             prop_assert_eq!(early.stats(now), late.stats(now));
+            prop_assert_eq!(early.waits(now), late.waits(now));
         }
         for bench in [&mut early, &mut late] {
             bench.apply(now, Change::Restore);
@@ -271,5 +276,39 @@ fn marks_arrive() {
             Ecn::Ect0 => assert!(marked > 3 && stats.dropped.early == 0, "{stats:?}"),
             _ => assert!(marked == 0 && stats.dropped.early > 3, "{stats:?}"),
         }
+    }
+}
+
+/// Packets 1 ms of service apart wait as many milliseconds as there are before them; drops and marks belong to the flow
+/// that met them.
+#[test]
+fn waits_are_counted_by_flow() {
+    let mut bench = Bench::with("drop-tail", &[]);
+    (0..100).for_each(|number| bench.send(ms(0), packet(number, number % 4 / 3), FULL));
+    bench.send(ms(0), packet(100, 7), FULL);
+    bench.run(ms(300));
+    let outcome = bench.network.queue_outcome(ms(300), bench.link);
+    let near = |got: Duration, ms: f64| (got.as_millis_f64() - ms).abs() <= ms / 64.0;
+    assert!(near(outcome.waits.p50, 49.0) && near(outcome.waits.p99, 98.0), "{:?}", outcome.waits);
+    assert_eq!((outcome.waits.packets, outcome.waits.max), (100, Duration::from_millis(99)));
+    let by_flow: Vec<_> = outcome.flows.iter().map(|flow| (flow.waits.packets, flow.dropped_full)).collect();
+    assert_eq!(by_flow, [(75, 0), (25, 0), (0, 1)]);
+    assert!(outcome.others.is_none() && near(outcome.flows[1].waits.p50, 51.0), "{:?}", outcome.flows[1]);
+}
+
+/// A queue of 20 ms drops what would wait longer, before and after a change of the rate: 21 packets at 12 Mbit/s, and
+/// at 6 Mbit/s 11. With a discipline of its own the link holds what it sends in 20 ms, the packet in service included.
+#[test]
+fn a_queue_in_time_follows_the_rate() {
+    for (discipline, slow, fast) in [(None, 11, 21), (discipline("codel", &[]), 10, 20)] {
+        let queue = QueueLimit::Time(Duration::from_millis(20));
+        let mut bench = Bench::new(LinkConfig { queue, discipline, ..twelve_mbit() });
+        (0..100).for_each(|number| bench.send(ms(0), packet(number, 0), FULL));
+        assert_eq!(bench.stats(ms(0)).queued, fast);
+        bench.apply(ms(50), Change::Rate(Rate::from_mbps(6)));
+        (0..100).for_each(|number| bench.send(ms(50), packet(number, 0), FULL));
+        assert_eq!(bench.stats(ms(50)).queued, slow);
+        assert_eq!(bench.stats(ms(50)).dropped.queue, 200 - u64::from(slow + fast));
+        assert!(bench.waits(ms(500)).max <= Duration::from_millis(20));
     }
 }

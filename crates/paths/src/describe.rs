@@ -29,6 +29,7 @@ fn link(config: &LinkConfig) -> String {
     match config.queue {
         QueueLimit::Packets(packets) => text += &format!(" queue {packets} packets"),
         QueueLimit::Bytes(bytes) => text += &format!(" queue {bytes}"),
+        QueueLimit::Time(time) => text += &format!(" queue {time}"),
         QueueLimit::Bdp { factor, .. } => text += &format!(" queue {factor} bdp"),
     }
     if let Some(discipline) = &config.discipline {

@@ -25,6 +25,8 @@ pub enum Queue {
     Bytes(Bytes),
     /// Bandwidth-delay products of the path.
     Bdp(f64),
+    /// Time that what waits takes to leave.
+    Time(Duration),
 }
 
 /// Parses a span of time: `ns`, `us`, `ms`, `s`, `min`.
@@ -72,9 +74,10 @@ pub fn share(text: &str) -> Result<f64, Refusal> {
     Ok(share)
 }
 
-/// Parses the capacity of a queue: `"100p"` in packets, `"64KiB"` in bytes, `"1bdp"` in bandwidth-delay products.
+/// Parses the capacity of a queue: `"100p"` in packets, `"64KiB"` in bytes, `"1bdp"` in bandwidth-delay
+/// products, `"50ms"` in time.
 pub fn queue(text: &str) -> Result<Queue, Refusal> {
-    const ACCEPTED: &str = "packets \"100p\", bytes \"64KiB\" or bandwidth-delay products \"1bdp\"";
+    const ACCEPTED: &str = "packets \"100p\", bytes \"64KiB\", bandwidth-delay products \"1bdp\" or a time \"50ms\"";
     let (number, unit) = split(text, ACCEPTED)?;
     match unit {
         "p" => match number.scaled(1).map(u32::try_from) {
@@ -82,6 +85,7 @@ pub fn queue(text: &str) -> Result<Queue, Refusal> {
             _ => Err(refuse(format!("`{text}` is no whole number of packets below 2^32"), ACCEPTED)),
         },
         "bdp" => Ok(Queue::Bdp(number.as_f64())),
+        "ns" | "us" | "ms" | "s" | "min" => duration(text).map(Queue::Time),
         _ => size(text).map(Queue::Bytes).map_err(|refusal| match refusal.accepted.split_once("? ") {
             Some((near, _)) => Refusal { accepted: format!("{near}? accepted: {ACCEPTED}"), ..refusal },
             None => bad_unit(text, unit, ACCEPTED, None),
@@ -211,6 +215,7 @@ mod tests {
         assert_eq!(queue("64KiB"), Ok(Queue::Bytes(Bytes::new(65_536))));
         assert_eq!([queue("40KB"), queue("40kB")], [(); 2].map(|()| Ok(Queue::Bytes(Bytes::new(40_000)))));
         assert_eq!(queue("1.5bdp"), Ok(Queue::Bdp(1.5)));
+        assert_eq!(queue("50ms"), Ok(Queue::Time(Duration::from_millis(50))));
     }
 
     #[test]

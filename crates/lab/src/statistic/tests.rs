@@ -28,7 +28,7 @@ fn all_different() -> Measured {
         "links": [{
             "name": "a/down", "left": 0, "dropped_full": 0, "dropped_early": 0, "marked": 0,
             "sojourn_p50_s": 0.0, "sojourn_p95_s": 0.0, "sojourn_p99_s": 0.0, "sojourn_max_s": 0.0,
-            "flows": [], "others": null,
+            "flows": [],
         }],
         "windows": [{ "from_s": 0.0, "to_s": 0.0, "goodput_bps": 0.0, "path_bps": [0.0, 0.0] }],
         "samples": {

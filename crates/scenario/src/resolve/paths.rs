@@ -51,7 +51,7 @@ pub(super) fn shared(
             return Err(Problem::at(&at.span, format!("`{name}` is a path already"), "accepted: another name"));
         }
         if let Some(at) = queue.as_ref().filter(|at| matches!(at.value.0, Queue::Bdp(_))) {
-            let help = "accepted: packets \"100p\" or bytes \"64KiB\"";
+            let help = "accepted: packets \"100p\", bytes \"64KiB\" or a time \"50ms\"";
             return Err(Problem::at(&at.span, "the paths over a shared link have different round trips", help));
         }
         let delay = delay.as_ref().map_or(Duration::ZERO, |at| at.value.0);
@@ -315,6 +315,7 @@ fn limit(queue: &Option<Of<Queue>>, usual: QueueLimit, round_trip: Duration) -> 
         None => usual,
         Some(Queue::Packets(packets)) => QueueLimit::Packets(packets),
         Some(Queue::Bytes(bytes)) => QueueLimit::Bytes(bytes),
+        Some(Queue::Time(time)) => QueueLimit::Time(time),
         Some(Queue::Bdp(factor)) => QueueLimit::Bdp { factor, round_trip },
     }
 }

@@ -30,6 +30,7 @@ impl Measure {
         let queue = || match quantity::queue(text).ok()? {
             Queue::Packets(packets) => Some((Measure::Packets, f64::from(packets))),
             Queue::Bytes(bytes) => Some((Measure::Size, bytes.get() as f64)),
+            Queue::Time(time) => Some((Measure::Time, time.as_secs_f64())),
             Queue::Bdp(products) => Some((Measure::Bdp, products)),
         };
         plain().or_else(time).or_else(rate).or_else(share).or_else(size).or_else(queue)

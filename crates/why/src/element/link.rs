@@ -35,6 +35,7 @@ pub(super) fn queue(table: &str, name: &str, link: &LinkConfig, round_trip: Dura
     let bytes = match link.queue {
         QueueLimit::Packets(packets) => u64::from(packets) * PACKET,
         QueueLimit::Bytes(bytes) => bytes.get(),
+        QueueLimit::Time(time) => rate.bytes_in(time).get(),
         // It fits by its definition, unless the factor is large.
         QueueLimit::Bdp { factor, round_trip } => (factor * rate.bytes_in(round_trip).get() as f64) as u64,
     };
