@@ -4,8 +4,8 @@
 use std::process::Command;
 
 /// Counted runs by name, with seconds of virtual time of the shorter and of the longer run.
-pub const COUNTED: [(&str, u64, u64); 4] =
-    [("r1", 3, 8), ("r1-16-subflows", 1, 2), ("gigabit", 2, 3), ("r1-100", 1, 2)];
+pub const COUNTED: [(&str, u64, u64); 5] =
+    [("r1", 3, 8), ("r1-fq-codel", 3, 8), ("r1-16-subflows", 1, 2), ("gigabit", 2, 3), ("r1-100", 1, 2)];
 
 /// Instructions per data packet.
 ///

@@ -162,6 +162,8 @@ fn reference(options: &Options) -> Vec<Figure> {
         (R1::wide(16), Some(1.5)),
         (R1::over(Links::Gigabit), None),
         (R1::over(Links::Long), Some(2.5)),
+        (R1::queued("codel"), None),
+        (R1::queued("fq-codel"), Some(1.15)),
     ];
     let rounds = if options.quick { 1 } else { 5 };
     let (mut bare, mut one, mut to_bare) = (Vec::new(), Vec::new(), Vec::new());

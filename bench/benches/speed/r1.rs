@@ -2,7 +2,7 @@
 //! its relatives with more connections, more clients, more subflows or faster links.
 
 use anabranch_engine::{Policies, Profile};
-use anabranch_net::{LinkConfig, LossModel, QueueLimit};
+use anabranch_net::{Discipline, LinkConfig, LossModel, QueueLimit};
 use anabranch_paths::{Direction, PathSpec};
 use anabranch_policy::registry;
 use anabranch_sim::{HostSpec, Spec, Workload};
@@ -19,6 +19,8 @@ pub struct R1 {
     pub subflows: usize,
     /// Kind of links.
     pub links: Links,
+    /// Discipline of their queues; drop-tail if none is named.
+    pub discipline: Option<&'static str>,
 }
 
 /// The links of a member.
@@ -38,7 +40,7 @@ impl R1 {
 
     /// Makes a run of `connections` connections that share the links.
     pub const fn shared(connections: u64) -> R1 {
-        R1 { connections, clients: 1, subflows: 2, links: Links::Standard }
+        R1 { connections, clients: 1, subflows: 2, links: Links::Standard, discipline: None }
     }
 
     /// Connections, each of a client of its own over links of its own.
@@ -56,9 +58,15 @@ impl R1 {
         R1 { subflows: if matches!(links, Links::Long) { 1 } else { 2 }, links, ..R1::ONE }
     }
 
+    /// Makes the reference run with a queue discipline on every link.
+    pub const fn queued(discipline: &'static str) -> R1 {
+        R1 { discipline: Some(discipline), ..R1::ONE }
+    }
+
     /// Returns the name used in the tables.
     pub fn name(self) -> String {
         match (self.links, self.connections, self.subflows) {
+            _ if self.discipline.is_some() => format!("R1, queues of {}", self.discipline.unwrap_or_default()),
             _ if self.clients > 1 => format!("R1, {} connections, own links", self.clients),
             (Links::Gigabit, ..) => "2 x 1 Gbit/s, 20 + 100 ms RTT, no loss".to_owned(),
             (Links::Long, ..) => "10 Gbit/s, 100 ms RTT, BBR, loss 1e-4".to_owned(),
@@ -113,7 +121,11 @@ impl R1 {
         };
         let delay = Duration::from_millis(delay_ms);
         let queue = QueueLimit::Bdp { factor: 1.0, round_trip: delay * 2 };
-        let up = LinkConfig { queue, ..LinkConfig::new(Rate::from_mbps(mbps * self.connections), delay) };
+        let discipline = self.discipline.map(|name| {
+            let entry = registry::QUEUES.iter().find(|entry| entry.name == name).expect("there is this discipline");
+            Discipline::new(name, || entry.build_default().policy)
+        });
+        let up = LinkConfig { queue, discipline, ..LinkConfig::new(Rate::from_mbps(mbps * self.connections), delay) };
         let loss = if p > 0.0 { LossModel::Bernoulli { p } } else { LossModel::None };
         PathSpec::new(&format!("p{number}"), LinkConfig { loss, ..up.clone() }, up)
     }

@@ -26,12 +26,14 @@ pub enum Run {
 }
 
 /// The runs that can be asked for by name.
-pub const NAMED: [(&str, Run); 13] = [
+pub const NAMED: [(&str, Run); 15] = [
     ("tcp", Run::Tcp),
     ("bulk", Run::Bulk),
     ("clean", Run::Clean),
     ("many", Run::Many(1000)),
     ("r1", Run::R1(R1::ONE)),
+    ("r1-codel", Run::R1(R1::queued("codel"))),
+    ("r1-fq-codel", Run::R1(R1::queued("fq-codel"))),
     ("r1-100", Run::R1(R1::shared(100))),
     ("r1-1000", Run::R1(R1::shared(1000))),
     ("r1-own-100", Run::R1(R1::own(100))),

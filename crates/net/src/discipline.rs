@@ -98,7 +98,7 @@ impl<P: Carried> Waiters<P> {
     /// A packet comes to a link that holds this much with it.
     pub(crate) fn take(&mut self, now: Instant, held: Held<P>, (packets, bytes): (u32, u64)) {
         let (size, packet) = (held.parcel.size, &held.parcel.packet);
-        let (flow, ecn) = (mix(packet.flow() ^ self.salt), packet.ecn());
+        let (flow, hosts, ecn) = (mix(packet.flow() ^ self.salt), packet.hosts(), packet.ecn());
         let id = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
@@ -106,7 +106,7 @@ impl<P: Carried> Waiters<P> {
         self.slots[id as usize] = Some(held);
         self.flows.come(flow);
         let (policy, mut port) = self.port(now, packets, bytes);
-        policy.enqueue(Waiting { id, size, flow, ecn, since: now }, &mut port);
+        policy.enqueue(Waiting { id, size, flow, hosts, ecn, since: now }, &mut port);
     }
 
     /// The packet that leaves a link that holds this much, and whether it was marked here.

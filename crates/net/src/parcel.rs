@@ -13,6 +13,11 @@ pub trait Carried: Clone {
         0
     }
 
+    /// Returns hashes of the sending and the receiving address.
+    fn hosts(&self) -> [u64; 2] {
+        [0, 0]
+    }
+
     /// Returns the ECN field.
     fn ecn(&self) -> Ecn {
         Ecn::NotEct

@@ -29,6 +29,14 @@ impl Carried for Packet {
         }
     }
 
+    fn hosts(&self) -> [u64; 2] {
+        match self {
+            Packet::Segment(segment) => segment.flow.hosts(),
+            Packet::Frame(frame) => carriage::hosts_of(frame.headers()),
+            Packet::Echo(_) | Packet::Datagram(_) => [0, 0],
+        }
+    }
+
     fn ecn(&self) -> Ecn {
         match self {
             Packet::Segment(segment) => segment.ip.ecn,

@@ -28,6 +28,17 @@ pub fn flow_of(packet: &[u8]) -> u64 {
     hash([addresses, &[protocol], ports])
 }
 
+/// Returns hashes of the sending and the receiving address; zeros for bytes that are no IP packet.
+pub fn hosts_of(packet: &[u8]) -> [u64; 2] {
+    let addresses = match packet.first().map(|first| first >> 4) {
+        Some(4) if packet.len() >= V4_HEADER => &packet[12..20],
+        Some(6) if packet.len() >= V6_HEADER => &packet[8..40],
+        _ => return [0, 0],
+    };
+    let (from, to) = addresses.split_at(addresses.len() / 2);
+    [hash([from]), hash([to])]
+}
+
 /// Returns the ECN field; not-ECT for bytes that are no IP packet.
 pub fn ecn_of(packet: &[u8]) -> Ecn {
     match packet {
@@ -57,6 +68,14 @@ pub fn mark(packet: &mut [u8]) {
 }
 
 impl FlowKey {
+    /// Returns what [`hosts_of`] says of a packet with these addresses.
+    pub fn hosts(&self) -> [u64; 2] {
+        [self.src, self.dst].map(|address| match address {
+            IpAddr::V4(address) => hash([&address.octets()]),
+            IpAddr::V6(address) => hash([&address.octets()]),
+        })
+    }
+
     /// Returns what [`flow_of`] says of a packet of TCP with these addresses and ports.
     pub fn digest(&self) -> u64 {
         let [a, b] = self.src_port.to_be_bytes();
@@ -103,6 +122,7 @@ mod tests {
             for ecn in [Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
                 let (flow, mut bytes) = packet(v6, ecn);
                 assert_eq!((flow_of(&bytes), ecn_of(&bytes)), (flow.digest(), ecn));
+                assert_eq!(hosts_of(&bytes), flow.hosts());
                 mark(&mut bytes);
                 assert_eq!((flow_of(&bytes), ecn_of(&bytes)), (flow.digest(), Ecn::Ce));
                 let read = parse(&bytes::Bytes::from(bytes), Checksums::Verify).unwrap();
@@ -115,6 +135,7 @@ mod tests {
     fn what_is_no_packet_has_no_flow() {
         for bytes in [&[][..], &[0x45], &[0x60; 39], &[0x12; 60]] {
             assert_eq!((flow_of(bytes), ecn_of(bytes)), (0, ecn_of(bytes)));
+            assert_eq!(hosts_of(bytes), [0, 0]);
             let mut copy = bytes.to_vec();
             mark(&mut copy);
             assert_eq!(copy.len(), bytes.len());

@@ -58,6 +58,10 @@ impl Carried for Packet {
         carriage::flow_of(&self.bytes)
     }
 
+    fn hosts(&self) -> [u64; 2] {
+        carriage::hosts_of(&self.bytes)
+    }
+
     fn ecn(&self) -> Ecn {
         carriage::ecn_of(&self.bytes)
     }

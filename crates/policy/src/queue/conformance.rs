@@ -36,7 +36,14 @@ fn run(bench: &mut Bench, events: &[Event], limit: u32) -> Result<Vec<(u32, Opti
         match *event {
             Event::Comes { after, size, flow, ecn } => {
                 now += Duration::from_micros(after);
-                bench.take(Waiting { id: id as u32, size, flow, ecn: Ecn::from_bits(ecn), since: now });
+                bench.take(Waiting {
+                    id: id as u32,
+                    size,
+                    flow,
+                    hosts: [flow % 2, flow % 3],
+                    ecn: Ecn::from_bits(ecn),
+                    since: now,
+                });
                 tell(bench, &mut story);
                 prop_assert!(bench.held().0 <= limit.max(1));
             }
@@ -103,7 +110,7 @@ proptest! {
             }
 
             let now = Instant::ZERO + Duration::from_secs(100);
-            bench.take(Waiting { id: 0, size: 100, flow: 0, ecn: Ecn::Ect1, since: now });
+            bench.take(Waiting { id: 0, size: 100, flow: 0, hosts: [0, 0], ecn: Ecn::Ect1, since: now });
             bench.clear();
             prop_assert_eq!(bench.ask(now), Next::Nothing, "{}", entry.name);
         }

@@ -27,6 +27,8 @@ pub struct Waiting {
     pub size: u32,
     /// Hash of addresses, protocol and ports, salted by the link.
     pub flow: u64,
+    /// Hashes of the sending and the receiving address.
+    pub hosts: [u64; 2],
     /// ECN field; a discipline marks by setting it.
     pub ecn: Ecn,
     /// Time of arrival at the link.
@@ -130,6 +132,8 @@ policies! {
     pie,
     dualpi2,
     fq,
+    cobalt,
+    cake,
     token_bucket,
 }
 

@@ -69,7 +69,7 @@ impl Bench {
     }
 
     pub(crate) fn come_with(&mut self, ms: u64, id: u32, flow: u64, ecn: Ecn) {
-        self.take(Waiting { id, size: SIZE, flow, ecn, since: at(ms) });
+        self.take(Waiting { id, size: SIZE, flow, hosts: [flow, flow], ecn, since: at(ms) });
     }
 
     /// The answer to a link that can send at `now`.

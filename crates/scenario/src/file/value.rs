@@ -97,7 +97,8 @@ impl Quantity for Share {
 
 impl Quantity for Queue {
     const NAME: &'static str = "Queue";
-    const ABOUT: &'static str = "What a drop-tail queue holds: packets \"100p\", bytes \"64KiB\", bandwidth-delay products \"1bdp\" or a time \"50ms\" that what waits takes.";
+    const ABOUT: &'static str = "What a queue holds: packets \"100p\", bytes \"64KiB\", bandwidth-delay products \
+                                 \"1bdp\", or what waits for a time \"50ms\".";
     const PATTERN: &'static str = r"^[0-9]+(\.[0-9]+)? *(ns|us|ms|s|min|p|bdp|B|kB|KB|MB|GB|KiB|MiB|GiB)$";
     fn parse(text: &str) -> Result<Self, Refusal> {
         quantity::queue(text)

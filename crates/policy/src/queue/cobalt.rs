@@ -1,0 +1,223 @@
+//! COBALT, "CoDel-BLUE alternate" (Høiland-Jørgensen, Täht and Morton 2018, §III.B; Linux, net/sched/sch_cake.c): CoDel
+//! for flows that answer to drops, BLUE for those that do not.
+//!
+//! Where CoDel forgets its count as the delay falls, this one lowers it by one at a time, at the pace at which it would
+//! have dropped. BLUE drops with a probability that grows by 1/256 while the queue overflows and falls by 1/4096 while
+//! it is empty, a step per target at most.
+
+use super::codel::{ECN, INTERVAL, TARGET, millis};
+use super::fifo::Fifo;
+use super::{Cause, Entry, Next, Port, QueueDiscipline, Waiting};
+use anabranch_units::{Duration, Instant, Stream};
+
+/// Steps of BLUE's probability up and down (Linux' `cake_set_rate`).
+const STEPS: (f64, f64) = (1.0 / 256.0, 1.0 / 4096.0);
+
+/// Entry in the table of its kind.
+pub const ENTRY: Entry = Entry::new(
+    "cobalt",
+    "CoDel that forgets slowly, and BLUE for flows that do not answer",
+    include_str!("cobalt.rs"),
+    |params| {
+        let rule = Rule {
+            target: millis(TARGET, params),
+            interval: millis(INTERVAL, params),
+            marks: ECN.of(params),
+            least: Duration::ZERO,
+        };
+        Box::new(Single { queue: Fifo::default(), rule, cobalt: Cobalt::default() })
+    },
+)
+.paper("Høiland-Jørgensen, Täht and Morton 2018")
+.parameters(&[TARGET.parameter(), INTERVAL.parameter(), ECN.parameter()]);
+
+/// What all queues of a link have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    pub(super) target: Duration,
+    pub(super) interval: Duration,
+    pub(super) marks: bool,
+    /// Delay that is never too long, whatever the target.
+    pub(super) least: Duration,
+}
+
+/// Controls the delay of one queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cobalt {
+    count: u32,
+    dropping: bool,
+    /// Time of the next drop while dropping, and of the next step back otherwise.
+    next: Instant,
+    /// Probability of BLUE.
+    probability: f64,
+    /// Time of BLUE's last step.
+    stepped: Instant,
+}
+
+/// Verdict on a packet that is to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Pass,
+    Mark,
+    Drop,
+}
+
+impl Cobalt {
+    /// A packet was dropped because the link was full.
+    pub(super) fn full(&mut self, rule: &Rule, now: Instant) {
+        if now.since(self.stepped) > rule.target {
+            self.probability = (self.probability + STEPS.0).min(1.0);
+            self.stepped = now;
+        }
+        (self.dropping, self.next, self.count) = (true, now, self.count.max(1));
+    }
+
+    /// The queue had its turn and was empty.
+    pub(super) fn empty(&mut self, rule: &Rule, now: Instant) {
+        if self.probability > 0.0 && now.since(self.stepped) > rule.target {
+            self.probability = (self.probability - STEPS.1).max(0.0);
+            self.stepped = now;
+        }
+        self.dropping = false;
+        if self.count > 0 && now >= self.next {
+            self.count -= 1;
+            self.next = self.after(rule, self.next);
+        }
+    }
+
+    /// Returns true if nothing is left to forget.
+    pub(super) fn rests(&self, now: Instant) -> bool {
+        self.probability == 0.0 && self.count == 0 && now >= self.next
+    }
+
+    /// Judges a packet that is to leave after this time in the queue, as `cobalt_should_drop` does.
+    pub(super) fn judge(&mut self, rule: &Rule, packet: &Waiting, now: Instant, stream: &mut Stream) -> Verdict {
+        let sojourn = now.since(packet.since);
+        let due = self.count > 0 && now >= self.next;
+        let mut late = now > self.next;
+        self.is_late(rule, sojourn, now);
+        let mut verdict = Verdict::Pass;
+        if due && self.dropping {
+            let marks = rule.marks && packet.ecn.is_capable();
+            verdict = if marks { Verdict::Mark } else { Verdict::Drop };
+            self.count = self.count.saturating_add(1);
+            self.next = self.after(rule, self.next);
+            late = now > self.next;
+        } else if due {
+            while self.count > 0 && now >= self.next {
+                self.count -= 1;
+                self.next = self.after(rule, self.next);
+            }
+            late = now > self.next;
+        }
+        // Marks do not help against flows that do not answer.
+        if self.probability > 0.0 && stream.chance(self.probability) {
+            verdict = Verdict::Drop;
+        }
+        if self.count == 0 {
+            self.next = now + rule.interval;
+        } else if late && verdict != Verdict::Drop {
+            self.next = now;
+        }
+        verdict
+    }
+
+    /// Begins or ends to drop as the delay is too long or not.
+    fn is_late(&mut self, rule: &Rule, sojourn: Duration, now: Instant) {
+        let late = sojourn > rule.target && sojourn > rule.least;
+        if late {
+            if !self.dropping {
+                self.next = self.after(rule, now);
+            }
+            self.count = self.count.max(1);
+        }
+        self.dropping = late;
+    }
+
+    fn after(&self, rule: &Rule, at: Instant) -> Instant {
+        at + Duration::from_secs_f64(rule.interval.as_secs_f64() / libm::sqrt(f64::from(self.count.max(1))))
+    }
+}
+
+/// A line whose delay is controlled.
+#[derive(Debug)]
+pub struct Single {
+    queue: Fifo,
+    rule: Rule,
+    cobalt: Cobalt,
+}
+
+impl QueueDiscipline for Single {
+    fn enqueue(&mut self, packet: Waiting, port: &mut Port<'_>) {
+        if port.is_over() {
+            self.cobalt.full(&self.rule, port.now);
+        }
+        self.queue.admit(packet, port);
+    }
+
+    fn dequeue(&mut self, port: &mut Port<'_>) -> Next {
+        while let Some(mut packet) = self.queue.pop() {
+            match self.cobalt.judge(&self.rule, &packet, port.now, port.stream) {
+                Verdict::Drop => {
+                    port.drop(packet, Cause::Early);
+                    continue;
+                }
+                Verdict::Mark => _ = packet.mark(),
+                Verdict::Pass => {}
+            }
+            return Next::Packet(packet);
+        }
+        self.cobalt.empty(&self.rule, port.now);
+        Next::Nothing
+    }
+
+    fn clear(&mut self) {
+        self.queue.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bench;
+    use super::*;
+    use crate::registry::Params;
+
+    /// Each packet waits 6 ms, from the sixth millisecond on: the first drop is due an interval later. The count is 1
+    /// since then, and 2, 3, 4 at the drops: 100/√2, 100/√3, 100/√4 ms lie between them.
+    #[test]
+    fn drops_come_ever_faster() {
+        let mut bench = Bench::new(ENTRY.build(&Params::default()).policy, 1000);
+        let mut drops = Vec::new();
+        bench.come(0, 9_999, 0);
+        bench.leave(0);
+        for ms in 0..400u32 {
+            bench.come(u64::from(ms), ms, 0);
+            if ms >= 6 {
+                bench.leave(u64::from(ms));
+                for _ in bench.gone() {
+                    drops.push(ms);
+                    bench.come(u64::from(ms), 10_000 + ms, 0);
+                }
+            }
+        }
+        assert_eq!(drops, [106, 177, 235, 285, 330, 370]);
+    }
+
+    /// BLUE's probability: a step of 1/256 for each 5 ms in which the queue overflows, of 1/4096 for those in which it
+    /// is empty.
+    #[test]
+    fn blue_answers_to_overflow_and_to_rest() {
+        let rule = Rule {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            marks: false,
+            least: Duration::ZERO,
+        };
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut cobalt = Cobalt::default();
+        (10..22).for_each(|ms| cobalt.full(&rule, at(ms)));
+        assert_eq!(cobalt.probability, 2.0 / 256.0, "at 10 and 16 ms");
+        (30..43).for_each(|ms| cobalt.empty(&rule, at(ms)));
+        assert_eq!(cobalt.probability, 2.0 / 256.0 - 3.0 / 4096.0, "at 30, 36 and 42 ms");
+    }
+}
