@@ -122,7 +122,7 @@ def on_off(random, per_byte, size, at):
 
 
 # Cases that --write keeps, and how much of each.
-KEPT = "codel-overload codel-on-off codel-slow fq-codel-overload fq-codel-on-off fq-codel-full".split()
+KEPT = "cobalt-overload codel-overload codel-on-off codel-slow fq-codel-overload fq-codel-on-off fq-codel-full".split()
 KEPT_PACKETS = 800
 SIZES = [1500, 1500, 1500, 576, 64]
 
@@ -202,10 +202,10 @@ CASES = [
         packets=20_000,
         exact=False,
     ),
-    Case("cobalt-overload", "cobalt,ecn=false", COBALT, overload(1.2)),
-    Case("cobalt-bursts", "cobalt,ecn=false", COBALT, bursts),
-    Case("cobalt-on-off", "cobalt,ecn=false", COBALT, on_off, packets=5000),
-    Case("cobalt-marks", "cobalt", but(COBALT, UseEcn="true"), overload(1.2), ecn="mixed", flows=5),
+    Case("cobalt-overload", "cobalt,ecn=false,integers=true", COBALT, overload(1.2)),
+    Case("cobalt-bursts", "cobalt,ecn=false,integers=true", COBALT, bursts),
+    Case("cobalt-on-off", "cobalt,ecn=false,integers=true", COBALT, on_off, packets=5000),
+    Case("cobalt-marks", "cobalt,integers=true", but(COBALT, UseEcn="true"), overload(1.2), ecn="mixed", flows=5),
     Case("cobalt-full", "cobalt,ecn=false", COBALT, overload(2.0), limit=40, packets=10_000, exact=False),
     Case("red-overload", "red", RED, overload(1.05), packets=20_000, exact=False),
     Case("red-on-off", "red", RED, on_off, packets=20_000, exact=False),

@@ -115,7 +115,7 @@ impl Cake {
             bulk_of: [BTreeMap::new(), BTreeMap::new()],
             bulk: 0,
             isolates_hosts: HOSTS.of(params),
-            rule: Rule { target, interval, marks: ECN.of(params), least: Duration::ZERO },
+            rule: Rule { target, interval, marks: ECN.of(params), least: Duration::ZERO, roots: None },
             quantum,
             memory: MEMORY.of(params) as u64,
             bytes: 0,

@@ -8,10 +8,14 @@
 use super::codel::{ECN, INTERVAL, TARGET, millis};
 use super::fifo::Fifo;
 use super::{Cause, Entry, Next, Port, QueueDiscipline, Waiting};
+use crate::registry::{Flag, flag};
 use anabranch_units::{Duration, Instant, Stream};
 
 /// Steps of BLUE's probability up and down (Linux' `cake_set_rate`).
 const STEPS: (f64, f64) = (1.0 / 256.0, 1.0 / 4096.0);
+
+pub(super) const INTEGERS: Flag =
+    flag("integers", "compute 1/√count as Linux does, by steps of Newton's method, too small by up to 1/1700", false);
 
 /// Entry in the table of its kind.
 pub const ENTRY: Entry = Entry::new(
@@ -24,12 +28,13 @@ pub const ENTRY: Entry = Entry::new(
             interval: millis(INTERVAL, params),
             marks: ECN.of(params),
             least: Duration::ZERO,
+            roots: INTEGERS.of(params).then(roots),
         };
         Box::new(Single { queue: Fifo::default(), rule, cobalt: Cobalt::default() })
     },
 )
 .paper("Høiland-Jørgensen, Täht and Morton 2018")
-.parameters(&[TARGET.parameter(), INTERVAL.parameter(), ECN.parameter()]);
+.parameters(&[TARGET.parameter(), INTERVAL.parameter(), ECN.parameter(), INTEGERS.parameter()]);
 
 /// What all queues of a link have in common.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +44,27 @@ pub(super) struct Rule {
     pub(super) marks: bool,
     /// Delay that is never too long, whatever the target.
     pub(super) least: Duration,
+    /// 1/√count of small counts in parts of 2³², if computed as in Linux.
+    pub(super) roots: Option<[u32; CACHED]>,
+}
+
+/// Counts whose roots Linux computes beforehand (`REC_INV_SQRT_CACHE`).
+const CACHED: usize = 16;
+
+/// Those roots: four steps of Newton's method each, from the root before.
+pub(super) fn roots() -> [u32; CACHED] {
+    let mut roots = [u32::MAX; CACHED];
+    for count in 1..CACHED {
+        roots[count] = (0..4).fold(roots[count - 1], |root, _| step(root, count as u32));
+    }
+    roots
+}
+
+/// A step of Newton's method for 1/√count, x' = x · (3 - count · x²) / 2, in parts of 2³² (`cobalt_newton_step`).
+fn step(root: u32, count: u32) -> u32 {
+    let root = u64::from(root);
+    let factor = (3_u64 << 32).wrapping_sub(u64::from(count).wrapping_mul((root * root) >> 32)) >> 2;
+    (factor.wrapping_mul(root) >> 31) as u32
 }
 
 /// Controls the delay of one queue.
@@ -52,6 +78,8 @@ pub(super) struct Cobalt {
     probability: f64,
     /// Time of BLUE's last step.
     stepped: Instant,
+    /// 1/√count less than one, in parts of 2³², if computed as in Linux: the complement, which is 0 at rest.
+    below_one: u32,
 }
 
 /// Verdict on a packet that is to leave.
@@ -80,7 +108,7 @@ impl Cobalt {
         }
         self.dropping = false;
         if self.count > 0 && now >= self.next {
-            self.count -= 1;
+            self.recount(rule, self.count - 1);
             self.next = self.after(rule, self.next);
         }
     }
@@ -100,12 +128,12 @@ impl Cobalt {
         if due && self.dropping {
             let marks = rule.marks && packet.ecn.is_capable();
             verdict = if marks { Verdict::Mark } else { Verdict::Drop };
-            self.count = self.count.saturating_add(1);
+            self.recount(rule, self.count.saturating_add(1));
             self.next = self.after(rule, self.next);
             late = now > self.next;
         } else if due {
             while self.count > 0 && now >= self.next {
-                self.count -= 1;
+                self.recount(rule, self.count - 1);
                 self.next = self.after(rule, self.next);
             }
             late = now > self.next;
@@ -134,7 +162,19 @@ impl Cobalt {
         self.dropping = late;
     }
 
+    fn recount(&mut self, rule: &Rule, count: u32) {
+        self.count = count;
+        if let Some(roots) = &rule.roots {
+            let cached = roots.get(count as usize).copied();
+            self.below_one = u32::MAX - cached.unwrap_or_else(|| step(u32::MAX - self.below_one, count));
+        }
+    }
+
     fn after(&self, rule: &Rule, at: Instant) -> Instant {
+        if rule.roots.is_some() {
+            let nanos = u128::from(rule.interval.as_nanos()) * u128::from(u32::MAX - self.below_one);
+            return at + Duration::from_nanos((nanos >> 32) as u64);
+        }
         at + Duration::from_secs_f64(rule.interval.as_secs_f64() / libm::sqrt(f64::from(self.count.max(1))))
     }
 }
@@ -203,6 +243,16 @@ mod tests {
         assert_eq!(drops, [106, 177, 235, 285, 330, 370]);
     }
 
+    /// Four steps from the root before: that of 2 is 0.70669 in place of 0.70711.
+    #[test]
+    fn roots_are_as_rough_as_those_of_linux() {
+        let roots = roots().map(|root| f64::from(root) / 2.0_f64.powi(32));
+        assert!((roots[2] - 0.70669).abs() < 1e-5, "{}", roots[2]);
+        for (count, root) in roots.iter().enumerate().skip(1) {
+            assert!((root * libm::sqrt(count as f64) - 1.0).abs() < 1.0 / 1650.0, "{count}: {root}");
+        }
+    }
+
     /// BLUE's probability: a step of 1/256 for each 5 ms in which the queue overflows, of 1/4096 for those in which it
     /// is empty.
     #[test]
@@ -212,6 +262,7 @@ mod tests {
             interval: Duration::from_millis(100),
             marks: false,
             least: Duration::ZERO,
+            roots: None,
         };
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         let mut cobalt = Cobalt::default();
