@@ -148,7 +148,9 @@ impl ModelBased for Prague {
         }
     }
 
-    fn on_restart(&mut self, _now: Instant, _flow: &Flow) {}
+    fn on_restart(&mut self, _now: Instant, _flow: &Flow) -> Option<Window> {
+        None
+    }
 }
 
 /// g, weight of the latest round trip in α.

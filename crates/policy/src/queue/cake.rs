@@ -106,7 +106,7 @@ impl Cake {
         let target = usual.max(full_packet * 3 / 2);
         let interval = (rtt + target.saturating_sub(usual)).max(target * 2);
         // Low rates have short turns: rate / 4096 bytes, from 300 to a full packet.
-        let quantum = rate.map_or(FULL_PACKET, |rate| (rate.as_bps() / 8 >> 12).clamp(300, FULL_PACKET));
+        let quantum = rate.map_or(FULL_PACKET, |rate| ((rate.as_bps() / 8) >> 12).clamp(300, FULL_PACKET));
         Cake {
             flows: (0..FLOWS).map(|_| Flow::default()).collect(),
             new: VecDeque::new(),
