@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 fn largest_setting() -> usize {
     let Ok(namespace) = Namespace::new("ecn") else { return RULES.len() - 1 };
     let accepts = |number: &&str| namespace.sysctl("net.ipv4.tcp_ecn", number).is_ok();
-    NUMBERS.iter().take_while(accepts).count().saturating_sub(1)
+    NUMBERS.into_iter().take_while(accepts).count().saturating_sub(1)
 }
 
 /// Linux' settings of `tcp_ecn`, from 0 on.

@@ -97,7 +97,7 @@ mod tests {
         let mut expected = 1.0;
         for segment in 0..10 * 101 {
             let (round, place) = (segment / 10, segment % 10);
-            let sample = RateSample { prior_delivered: round * 10_000, over: None, app_limited: false };
+            let sample = RateSample { prior_delivered: round * 10_000, ..RateSample::default() };
             let ack = Ack {
                 acked: Bytes::new(1000),
                 marked: Bytes::new(if place < 2 { 1000 } else { 0 }),

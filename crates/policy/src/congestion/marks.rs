@@ -63,7 +63,7 @@ mod tests {
 
     /// An ACK of 1000 bytes sent when `prior` were delivered, `marked` of them marked.
     fn ack(prior: u64, delivered: u64, marked: u64) -> Ack {
-        let sample = Some(RateSample { prior_delivered: prior, over: None, app_limited: false });
+        let sample = Some(RateSample { prior_delivered: prior, ..RateSample::default() });
         Ack { acked: Bytes::new(1000), marked: Bytes::new(marked), delivered, sample, ..Ack::default() }
     }
 

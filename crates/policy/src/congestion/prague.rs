@@ -180,7 +180,7 @@ mod tests {
     }
 
     fn ack(delivered: u64, marked: u64, rtt_ms: u64) -> Ack {
-        let sample = RateSample { prior_delivered: delivered.saturating_sub(10 * MSS), over: None, app_limited: false };
+        let sample = RateSample { prior_delivered: delivered.saturating_sub(10 * MSS), ..RateSample::default() };
         Ack {
             acked: Bytes::new(MSS),
             marked: Bytes::new(marked),

@@ -265,6 +265,7 @@ impl Bottleneck {
             in_recovery: self.recovery.is_some(),
             delivered: self.delivered,
             sample: Some(sample),
+            ..Ack::default()
         };
         self.control.on_ack(at, FLOW, &ack);
     }
