@@ -121,7 +121,8 @@ fn crowds(spec: &Spec) -> bool {
         (QueueLimit::Bdp { factor, round_trip }, Service::Rate(rate)) => {
             (factor * rate.bytes_in(*round_trip).as_f64()) as u64 / FULL_PACKET
         }
-        (QueueLimit::Bdp { .. }, Service::Trace(_)) => u64::MAX,
+        (QueueLimit::Time(span), Service::Rate(rate)) => rate.bytes_in(*span).get() / FULL_PACKET,
+        (QueueLimit::Bdp { .. } | QueueLimit::Time(_), Service::Trace(_)) => u64::MAX,
     };
     let mut links = spec.network.shared.iter().flat_map(|link| [&link.down, &link.up]);
     links.any(|link| room(link) < subflows as u64)
