@@ -31,10 +31,16 @@ fn table(name: &str) -> (Set, Vec<replay::Arrival>, Vec<Fate>) {
 
 /// Each packet is dropped where ns-3 drops it, and the others leave at the same nanosecond.
 #[test]
-fn codel_and_fq_codel_do_as_those_of_ns3() {
-    for name in
-        ["codel-overload", "codel-on-off", "codel-slow", "fq-codel-overload", "fq-codel-on-off", "fq-codel-full"]
-    {
+fn codel_fq_codel_and_cobalt_do_as_those_of_ns3() {
+    for name in [
+        "codel-overload",
+        "codel-on-off",
+        "codel-slow",
+        "fq-codel-overload",
+        "fq-codel-on-off",
+        "fq-codel-full",
+        "cobalt-overload",
+    ] {
         let (set, arrivals, theirs) = table(name);
         let ours = replay(&set, &arrivals).unwrap();
         let differ: Vec<usize> = (0..theirs.len()).filter(|number| ours[*number] != theirs[*number]).collect();
