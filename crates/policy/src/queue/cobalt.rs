@@ -1,4 +1,4 @@
-//! COBALT, "CoDel-BLUE alternate" (Høiland-Jørgensen, Täht and Morton 2018, §III.B; Linux, net/sched/sch_cake.c): CoDel
+//! COBALT, "CoDel-BLUE alternate" (Høiland-Jørgensen, Täht and Morton 2018, §III.B; Linux, sch_cake.c): CoDel
 //! for flows that answer to drops, BLUE for those that do not.
 //!
 //! Where CoDel forgets its count as the delay falls, this one lowers it by one at a time, at the pace at which it would
@@ -60,7 +60,7 @@ pub(super) fn roots() -> [u32; CACHED] {
     roots
 }
 
-/// A step of Newton's method for 1/√count, x' = x · (3 - count · x²) / 2, in parts of 2³² (`cobalt_newton_step`).
+/// A step of Newton's method for 1/√count: x' = x (3 - count x²) / 2, in parts of 2³² (`cobalt_newton_step`).
 fn step(root: u32, count: u32) -> u32 {
     let root = u64::from(root);
     let factor = (3_u64 << 32).wrapping_sub(u64::from(count).wrapping_mul((root * root) >> 32)) >> 2;
