@@ -21,7 +21,7 @@ pub struct Format {
 }
 
 /// All formats of documents, in the order of the commands in `--help`.
-pub static FORMATS: [&Format; 26] = [
+pub static FORMATS: [&Format; 28] = [
     &RUNS,
     &COMPARISON,
     &PAIRWISE,
@@ -35,6 +35,8 @@ pub static FORMATS: [&Format; 26] = [
     &STUDY_LIST,
     &FIELD_STUDY,
     &FIELD_STUDIES,
+    &EVALUATION,
+    &FLOW_JOURNAL,
     &WHY,
     &WHY_CAPTURE,
     &TWIN,
@@ -94,6 +96,12 @@ pub static FIELD_STUDIES: Format = format(
     "`study --json` of field studies",
     "measured results of several sources beside predicted ranges",
 );
+/// Results of evaluations.
+pub static EVALUATION: Format =
+    format("evaluation", 1, "`evaluate --json`", "verdicts on congestion controls by the criteria of a document");
+/// Measurements of flows that are kept.
+pub static FLOW_JOURNAL: Format =
+    format("flow-journal", 1, "`evaluate --out`: `flows.jsonl`", "flows of a run that is kept, one run on each line");
 /// Limits of transfers.
 pub static WHY: Format = format("why", 2, "`why --json`", "the time of transfers by limit, and counterfactuals");
 /// Limits of transfers in captures.

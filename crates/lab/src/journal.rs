@@ -3,12 +3,13 @@
 //! A file has one line of JSON for each run, written when the run ends. An interrupted write loses only its own line.
 //! The digest of the scenario, the seed and the build identify a run: results of another build are ignored.
 
-use crate::format::RUN_JOURNAL;
+use crate::format::{Format, RUN_JOURNAL};
 use crate::run::{Keep, run};
 use crate::{Measured, RunError};
 use anabranch_scenario::Scenario;
 use anabranch_units::input;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -19,16 +20,32 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Bytes of the longest line that is read.
 const LONGEST_LINE: u64 = 64 << 20;
 
-/// Runs by digest and seed, in a file or only in memory.
-pub struct Journal {
-    build: String,
-    inner: Mutex<Inner>,
+/// Result of a run that a journal keeps.
+pub trait Kept: Clone + Serialize + DeserializeOwned {
+    /// Format of a line.
+    const FORMAT: &'static Format;
+    /// Returns the seed of the run.
+    fn seed(&self) -> u64;
 }
 
-struct Inner {
+impl Kept for Measured {
+    const FORMAT: &'static Format = &RUN_JOURNAL;
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+/// Runs by digest and seed, in a file or only in memory.
+pub struct Journal<M = Measured> {
+    build: String,
+    inner: Mutex<Inner<M>>,
+}
+
+struct Inner<M> {
     file: Option<(PathBuf, File)>,
     /// The map is never iterated over, so its order cannot show.
-    runs: HashMap<(String, u64), Measured>,
+    runs: HashMap<(String, u64), M>,
 }
 
 /// A line of the file.
@@ -108,16 +125,27 @@ impl Journal {
     ///
     /// If the run breaks or cannot be kept.
     pub fn run(&self, digest: &str, scenario: &Scenario, seed: u64) -> Result<Measured, KeepError> {
+        self.made(digest, seed, || Ok(run(scenario, seed, &Keep::default())?.measured))
+    }
+}
+
+impl<M: Kept> Journal<M> {
+    /// Returns the run with this seed that was kept under `digest`; otherwise makes it by `make` and keeps it.
+    ///
+    /// # Errors
+    ///
+    /// If the run breaks or cannot be kept.
+    pub fn made(&self, digest: &str, seed: u64, make: impl FnOnce() -> Result<M, RunError>) -> Result<M, KeepError> {
         if let Some(measured) = self.get(digest, seed) {
             return Ok(measured);
         }
-        let measured = run(scenario, seed, &Keep::default())?.measured;
+        let measured = make()?;
         self.put(digest, measured.clone())?;
         Ok(measured)
     }
 
     /// Makes a journal that keeps runs only in this process.
-    pub fn in_memory() -> Journal {
+    pub fn in_memory() -> Journal<M> {
         Journal { build: String::new(), inner: Mutex::new(Inner { file: None, runs: HashMap::new() }) }
     }
 
@@ -126,7 +154,7 @@ impl Journal {
     /// # Errors
     ///
     /// If it cannot be read and written, or has a line that is not a record of a run.
-    pub fn open(path: &Path, build: &str) -> Result<Journal, JournalError> {
+    pub fn open(path: &Path, build: &str) -> Result<Journal<M>, JournalError> {
         let broken = |error| JournalError::File { path: path.to_owned(), error };
         input::check_if_there(path).map_err(broken)?;
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(broken)?;
@@ -160,12 +188,12 @@ impl Journal {
             if record.format.is_empty() {
                 continue;
             }
-            if let Some(problem) = RUN_JOURNAL.problem(&record.format, record.format_version) {
+            if let Some(problem) = M::FORMAT.problem(&record.format, record.format_version) {
                 return Err(JournalError::Format { path: path.to_owned(), line: number, problem });
             }
             if record.build == build {
-                let measured: Measured = serde_json::from_str(record.measured.get()).map_err(refuse)?;
-                runs.insert((record.digest, measured.seed), measured);
+                let measured: M = serde_json::from_str(record.measured.get()).map_err(refuse)?;
+                runs.insert((record.digest, measured.seed()), measured);
             }
         };
         // Only a torn last line is cut off: another process may be writing to the same file.
@@ -178,7 +206,7 @@ impl Journal {
     }
 
     /// Returns the run of this scenario with this seed, if it was made.
-    pub fn get(&self, digest: &str, seed: u64) -> Option<Measured> {
+    pub fn get(&self, digest: &str, seed: u64) -> Option<M> {
         self.inner().runs.get(&(digest.to_owned(), seed)).cloned()
     }
 
@@ -192,12 +220,12 @@ impl Journal {
     /// # Errors
     ///
     /// If it cannot be written. It is then not kept in memory either.
-    pub fn put(&self, digest: &str, measured: Measured) -> Result<(), JournalError> {
+    pub fn put(&self, digest: &str, measured: M) -> Result<(), JournalError> {
         let mut inner = self.inner();
         if let Some((path, file)) = &mut inner.file {
             let record = JournalLine {
-                format: RUN_JOURNAL.name.to_owned(),
-                format_version: RUN_JOURNAL.version.into(),
+                format: M::FORMAT.name.to_owned(),
+                format_version: M::FORMAT.version.into(),
                 build: self.build.clone(),
                 digest: digest.to_owned(),
                 measured: &measured,
@@ -213,11 +241,11 @@ impl Journal {
                 return Err(JournalError::File { path: path.clone(), error });
             }
         }
-        inner.runs.insert((digest.to_owned(), measured.seed), measured);
+        inner.runs.insert((digest.to_owned(), measured.seed()), measured);
         Ok(())
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, Inner<M>> {
         // A panic elsewhere leaves the map intact: each change is one insertion.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -240,7 +268,7 @@ mod tests {
     fn a_killed_run_goes_on_where_it_was() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("runs.jsonl");
-        let journal = Journal::open(&path, "build").unwrap();
+        let journal = Journal::<Measured>::open(&path, "build").unwrap();
         journal.put("a", run(1)).unwrap();
         journal.put("a", run(2)).unwrap();
         drop(journal);
@@ -248,24 +276,24 @@ mod tests {
         let text = std::fs::read(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 5]).unwrap();
 
-        let journal = Journal::open(&path, "build").unwrap();
+        let journal = Journal::<Measured>::open(&path, "build").unwrap();
         assert_eq!(journal.get("a", 1), Some(run(1)), "to the last bit");
         assert!(!journal.has("a", 2) && !journal.has("b", 1));
         journal.put("a", run(2)).unwrap();
         drop(journal);
         assert_eq!(std::fs::read(&path).unwrap(), text);
-        assert!(!Journal::open(&path, "another build").unwrap().has("a", 1));
+        assert!(!Journal::<Measured>::open(&path, "another build").unwrap().has("a", 1));
     }
 
     #[test]
     fn a_line_that_is_no_record_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("runs.jsonl");
-        Journal::open(&path, "build").unwrap().put("a", run(1)).unwrap();
+        Journal::<Measured>::open(&path, "build").unwrap().put("a", run(1)).unwrap();
         let mut text = std::fs::read_to_string(&path).unwrap();
         text.push_str("{}\n");
         std::fs::write(&path, text).unwrap();
-        let error = Journal::open(&path, "build").err().unwrap().to_string();
+        let error = Journal::<Measured>::open(&path, "build").err().unwrap().to_string();
         assert!(error.contains("line 2 is no record of a run"), "{error}");
     }
 
@@ -273,13 +301,13 @@ mod tests {
     fn a_line_of_an_unknown_version_is_refused_and_one_without_a_format_is_passed_over() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("runs.jsonl");
-        Journal::open(&path, "build").unwrap().put("a", run(1)).unwrap();
+        Journal::<Measured>::open(&path, "build").unwrap().put("a", run(1)).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replace("\"format_version\":1", "\"format_version\":7")).unwrap();
-        let error = Journal::open(&path, "build").err().unwrap().to_string();
+        let error = Journal::<Measured>::open(&path, "build").err().unwrap().to_string();
         let said = "line 1 cannot be read: its format is run-journal 7, and this program reads run-journal 1";
         assert!(error.ends_with(said), "{error}");
         std::fs::write(&path, text.replace("\"format\":\"run-journal\",\"format_version\":1,", "")).unwrap();
-        assert!(!Journal::open(&path, "build").unwrap().has("a", 1));
+        assert!(!Journal::<Measured>::open(&path, "build").unwrap().has("a", 1));
     }
 }

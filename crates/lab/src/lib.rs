@@ -14,6 +14,8 @@ pub mod calibration;
 pub mod columnar;
 pub mod compare;
 mod counted;
+mod flow_observer;
+mod flows;
 pub mod format;
 mod journal;
 mod measured;
@@ -29,7 +31,8 @@ pub mod timeline;
 
 pub use asked::Answer;
 pub use counted::Counted;
-pub use journal::{Journal, JournalError, JournalLine, KeepError};
+pub use flows::{Delay, Flows, Party, Span, flows};
+pub use journal::{Journal, JournalError, JournalLine, KeepError, Kept};
 pub use measured::{LinkMeasured, Measured, MiddleboxCounts, PathSamples, QueueMeasured, Samples, WindowMeasured};
 pub use packet_event::{PacketEvent, RunHead};
 pub use program::{UNKNOWN_BUILD, VERSION, build, build_is, build_is_of, version_with_build};
