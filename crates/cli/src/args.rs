@@ -23,6 +23,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
   anabranch twin capture.pcapng -o mine.toml          the network of a capture, as a scenario
   anabranch list schedulers late                      its algorithm, and where it differs from the paper
   anabranch study late/fig10                          a figure of a paper, with a verdict on each statement
+  anabranch evaluate rfc9743 --control bbr            what a congestion control does to others
   anabranch testbed wlan-lte --server 'mptcpize run iperf3 -s' -- mptcpize run iperf3 -c server
   sudo anabranch proxy --listen 10.78.0.1:80 --to 127.0.0.1:8080
   anabranch inspect capture.pcapng                    a capture of MPTCP, in words
@@ -55,6 +56,8 @@ pub enum Command {
     Sweep(crate::sweep::SweepArgs),
     /// Run the figures of the papers again and judge their statements.
     Study(crate::study::StudyArgs),
+    /// Judge a congestion control by the criteria of RFC 9743: harm, starvation, backoff, changes of path.
+    Evaluate(crate::evaluate::EvaluateArgs),
     /// Analyse a capture of MPTCP (pcap or pcapng, of any origin).
     Inspect(crate::inspect::InspectArgs),
     /// Say what recordings of a network hold; cut, align and convert them.

@@ -27,6 +27,7 @@ mod documentation;
 #[cfg(any(test, not(target_os = "linux")))]
 #[cfg_attr(target_os = "linux", expect(dead_code, reason = "here there are only its tests"))]
 mod elsewhere;
+mod evaluate;
 mod failure;
 mod field;
 #[cfg(target_os = "linux")]
@@ -114,6 +115,7 @@ fn dispatch(command: Command, catalogue: &Arc<Catalogue>) -> Result<(), Failure>
         Command::Rank(args) => rank::rank(catalogue, &args),
         Command::Sweep(args) => sweep::sweep(catalogue, &args),
         Command::Study(args) => study::study(catalogue, &args),
+        Command::Evaluate(args) => evaluate::evaluate(catalogue, &args),
         Command::Inspect(args) => inspect::inspect(&args),
         Command::Trace(args) => trace::trace(&args),
         Command::List(args) => list::list(catalogue, &args),

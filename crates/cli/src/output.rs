@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use anabranch_lab::format::{Format, made};
-use anabranch_lab::{Journal, UNKNOWN_BUILD, VERSION};
+use anabranch_lab::{Flows, Journal, Kept, UNKNOWN_BUILD, VERSION};
 use anabranch_report::file::{directory_of, put};
 use anabranch_scenario::in_shell;
 use anabranch_study::study::Study;
@@ -140,13 +140,22 @@ pub fn keep(directory: &Path, manifest: &Manifest) -> Result<Store, Failure> {
 
 /// The journal of runs in a directory, which is made if it is not there.
 pub fn journal(directory: &Path) -> Result<Journal, Failure> {
+    journal_in(directory, "runs.jsonl")
+}
+
+/// The journal of flows of runs in a directory, which is made if it is not there.
+pub fn flow_journal(directory: &Path) -> Result<Journal<Flows>, Failure> {
+    journal_in(directory, "flows.jsonl")
+}
+
+fn journal_in<M: Kept>(directory: &Path, file: &str) -> Result<Journal<M>, Failure> {
     check_directory(directory)?;
     match anabranch_lab::build() {
         // Runs of another build would be taken for ours.
         UNKNOWN_BUILD => Err(Failure::Failed(miette::miette!(
             "cannot read the file of this program, whose digest marks the runs that are kept"
         ))),
-        build => Journal::open(&directory.join("runs.jsonl"), &format!("{VERSION} {build}")).map_err(Failure::journal),
+        build => Journal::open(&directory.join(file), &format!("{VERSION} {build}")).map_err(Failure::journal),
     }
 }
 

@@ -1,9 +1,9 @@
 //! `anabranch schema`: JSON schemas of scenario files, of what `--json` prints, and of lines of events and logs.
 
 use crate::failure::Failure;
-use crate::{field, host, list, output, rank, script, study};
+use crate::{evaluate, field, host, list, output, rank, script, study};
 use anabranch_lab::format::{self, Document, Format};
-use anabranch_lab::{JournalLine, Measured, PacketEvent, RunHead, pairwise::Standings};
+use anabranch_lab::{Flows, JournalLine, Measured, PacketEvent, RunHead, pairwise::Standings};
 use anabranch_policy::Catalogue;
 use anabranch_report::Results;
 use anabranch_study::field::FieldResult;
@@ -35,7 +35,7 @@ type Made = fn(&Format) -> Value;
 pub type Row = (&'static Format, Made);
 
 /// Formats, each with the type that is printed, or those of the first and the other lines; [`host::SCHEMAS`] has more.
-static SCHEMAS: [Row; 21] = [
+static SCHEMAS: [Row; 23] = [
     (&format::RUNS, runs),
     (&format::COMPARISON, comparison),
     (&format::PAIRWISE, document::<Standings>),
@@ -49,6 +49,8 @@ static SCHEMAS: [Row; 21] = [
     (&format::STUDY_LIST, built::<study::StudyList<'_>>),
     (&format::FIELD_STUDY, document::<FieldResult>),
     (&format::FIELD_STUDIES, built::<field::Fields<'_>>),
+    (&format::EVALUATION, built::<evaluate::Evaluations<'_>>),
+    (&format::FLOW_JOURNAL, tagged::<JournalLine<Flows>>),
     (&format::WHY, built::<anabranch_why::Answer>),
     (&format::WHY_CAPTURE, built::<anabranch_why::CaptureAnswer>),
     (&format::TWIN, built::<anabranch_why::Twin>),

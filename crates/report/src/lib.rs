@@ -11,6 +11,8 @@ mod adversary;
 mod calibration;
 mod comparison;
 #[cfg(not(target_arch = "wasm32"))]
+mod evaluation;
+#[cfg(not(target_arch = "wasm32"))]
 #[cfg(not(target_arch = "wasm32"))]
 mod field;
 pub mod file;
@@ -41,6 +43,8 @@ mod xplot;
 pub use adversary::hunt;
 pub use calibration::calibration;
 pub use comparison::comparison;
+#[cfg(not(target_arch = "wasm32"))]
+pub use evaluation::{evaluation, evaluation_document};
 #[cfg(not(target_arch = "wasm32"))]
 pub use field::{field, field_document};
 pub use headline::{Headline, PaperHead, paper_heads};

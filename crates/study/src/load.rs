@@ -1,6 +1,8 @@
 //! Scenarios by name, wherever they are.
 
 #[cfg(not(target_arch = "wasm32"))]
+use crate::evaluate::Case;
+#[cfg(not(target_arch = "wasm32"))]
 use crate::field::Field;
 use crate::rank::Condition;
 use crate::study::Study;
@@ -12,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Loads the scenario called `name`, overridden by each `KEY=VALUE` of `sets`: one in the program, that of a study, a
-/// field study, a drawn condition (`drawn/1/17`), or a file with a scenario, a study, a field study, or a sweep over a
+/// field study, a case of an evaluation, a drawn condition (`drawn/1/17`), or a file with a scenario, a study, a field study, or a sweep over a
 /// scenario of its own.
 ///
 /// # Errors
@@ -28,6 +30,10 @@ pub fn load(catalogue: &Arc<Catalogue>, name: &str, sets: &[String]) -> Result<S
     #[cfg(not(target_arch = "wasm32"))]
     if Field::is_one(name) {
         return Field::load(name)?.scenario(catalogue, sets);
+    }
+    #[cfg(not(target_arch = "wasm32"))]
+    if Case::is_one(name) {
+        return Case::load(name)?.scenario(catalogue, sets);
     }
     if let Some(condition) = Condition::named(name) {
         return condition.scenario(catalogue, sets);

@@ -9,6 +9,8 @@
 mod compact;
 mod comparison;
 #[cfg(not(target_arch = "wasm32"))]
+mod evaluation;
+#[cfg(not(target_arch = "wasm32"))]
 mod field;
 mod leaderboard;
 mod packed;

@@ -1,0 +1,37 @@
+//! Suites and cases inside the program.
+
+/// Suite inside the program.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shipped {
+    /// Name on the command line.
+    pub(super) name: &'static str,
+    /// Text of its file.
+    pub(super) text: &'static str,
+    /// Names and texts of its cases, in the order of the document.
+    pub(super) cases: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! suite {
+    ($name:literal: $($case:literal),* $(,)?) => {
+        Shipped {
+            name: $name,
+            text: include_str!(concat!("../../../../evaluations/", $name, ".toml")),
+            cases: &[$((
+                concat!($name, "/", $case),
+                include_str!(concat!("../../../../evaluations/", $name, "/", $case, ".toml")),
+            )),*],
+        }
+    };
+}
+
+/// All suites.
+pub(super) const SUITES: &[Shipped] = &[suite!["rfc9743":
+    "black-hole",
+    "high-loss",
+    "many-flows",
+    "bufferbloat",
+    "shallow-buffers",
+    "own-kind",
+    "harm-drop-tail",
+    "short-flows",
+]];
