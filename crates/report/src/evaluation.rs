@@ -56,9 +56,8 @@ pub fn evaluation_document(results: &[Evaluation], command: &str) -> String {
         let cells: Vec<String> = results.iter().map(cell).collect();
         text += &format!("| {} | {} | {} |\n", row.section, escaped(&row.title), cells.join(" | "));
     }
-    let counts = |of: fn(&Counts) -> usize| {
-        results.iter().map(|it| of(&it.counts).to_string()).collect::<Vec<_>>().join(" | ")
-    };
+    let counts =
+        |of: fn(&Counts) -> usize| results.iter().map(|it| of(&it.counts).to_string()).collect::<Vec<_>>().join(" | ");
     text += &format!("| | passed | {} |\n", counts(|counts| counts.passed));
     text += &format!("| | failed | {} |\n", counts(|counts| counts.failed));
     text += "\n## Cases\n";
@@ -78,7 +77,10 @@ pub fn evaluation_document(results: &[Evaluation], command: &str) -> String {
         }
         let failures: Vec<String> = results.iter().filter_map(|it| failure(it, place)).collect();
         if !failures.is_empty() {
-            text += &format!("\n| control | criterion | failed | worst | repeat |\n|---|---|---|---|---|\n{}", failures.concat());
+            text += &format!(
+                "\n| control | criterion | failed | worst | repeat |\n|---|---|---|---|---|\n{}",
+                failures.concat()
+            );
         }
     }
     text

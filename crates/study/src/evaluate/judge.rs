@@ -146,7 +146,8 @@ fn harm_of(value: f64, solo: f64, more: bool) -> f64 {
 fn limit(table: &CriterionTable, more: bool, standards: Vec<(String, f64)>) -> Option<(f64, Option<(String, f64)>)> {
     let fixed = if more { table.at_least } else { table.at_most };
     let of_standards = table.standard.and_then(|slack| {
-        let worst = standards.into_iter().max_by(|a, b| if more { b.1.total_cmp(&a.1) } else { a.1.total_cmp(&b.1) })?;
+        let worst =
+            standards.into_iter().max_by(|a, b| if more { b.1.total_cmp(&a.1) } else { a.1.total_cmp(&b.1) })?;
         let limit = match (table.harm, more) {
             (true, _) => worst.1 + 100.0 * slack,
             (false, true) => worst.1 / slack,

@@ -70,11 +70,13 @@ impl Suite {
         let text = input::written(Path::new(name)).map_err(|error| {
             let near = nearest(name, Suite::names()).map(|near| format!("did you mean `{near}`? "));
             let names = Suite::names().collect::<Vec<_>>().join(", ");
-            let help = format!("{}accepted: {names}, or a file with a folder of cases beside it", near.unwrap_or_default());
+            let help =
+                format!("{}accepted: {names}, or a file with a folder of cases beside it", near.unwrap_or_default());
             ScenarioError::plain(format!("cannot read `{name}`: {error}"), Some(help))
         })?;
         let folder = Path::new(name).with_extension("");
-        let refuse = |error| ScenarioError::plain(format!("cannot read the folder {}: {error}", folder.display()), None);
+        let refuse =
+            |error| ScenarioError::plain(format!("cannot read the folder {}: {error}", folder.display()), None);
         let entries = std::fs::read_dir(&folder).map_err(refuse)?;
         let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
@@ -260,9 +262,8 @@ fn combined(before: &Condition, value: &ValueTable) -> Result<Condition, Problem
 
 fn criterion(at: &At<CriterionTable>, file: &CaseFile) -> Result<Criterion, Problem> {
     let table = at.value.clone();
-    let metric = Metric::named(&table.metric.value, table.argument).map_err(|help| {
-        Problem::at(&table.metric.span, format!("`{}` is no metric here", table.metric.value), help)
-    })?;
+    let metric = Metric::named(&table.metric.value, table.argument)
+        .map_err(|help| Problem::at(&table.metric.span, format!("`{}` is no metric here", table.metric.value), help))?;
     let bounds = [table.at_most, table.at_least, table.standard];
     if bounds.iter().all(Option::is_none) {
         return Err(Problem::at(&at.span, "there is no bound", "accepted: `at-most`, `at-least`, `standard`"));

@@ -64,13 +64,19 @@ static KINDS: [Kind; 16] = [
         let lost: u64 = parties.iter().map(|party| party.lost).sum();
         (sent > 0).then(|| lost as f64 * 100.0 / sent as f64)
     }),
-    kind("completion", "s", false, "mean time of a file, one that did not end counted until the stop", |parties, _, context, _| {
-        let files = parties.iter().flat_map(|party| &party.files);
-        let in_span = files.filter(|(started, _)| *started >= context.from_s);
-        let times: Vec<f64> =
-            in_span.map(|(started, seconds)| seconds.unwrap_or(context.stop_s - started)).collect();
-        (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
-    }),
+    kind(
+        "completion",
+        "s",
+        false,
+        "mean time of a file, one that did not end counted until the stop",
+        |parties, _, context, _| {
+            let files = parties.iter().flat_map(|party| &party.files);
+            let in_span = files.filter(|(started, _)| *started >= context.from_s);
+            let times: Vec<f64> =
+                in_span.map(|(started, seconds)| seconds.unwrap_or(context.stop_s - started)).collect();
+            (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
+        },
+    ),
     kind("fairness", "", true, "Jain's index over connections", |parties, _, _, _| {
         let rates = connections(parties)?;
         let sum: f64 = rates.iter().sum();
@@ -219,9 +225,8 @@ fn standing(parties: &[&Party], flows: &Flows, context: &Context, seconds: f64) 
     let bins = (seconds / flows.bin_s).round().max(1.0) as usize;
     let series: Vec<Option<u64>> = {
         let length = parties.iter().map(|party| party.delay_over_time_us.len()).max()?;
-        let at = |bin: usize| {
-            parties.iter().filter_map(|party| party.delay_over_time_us.get(bin).copied().flatten()).min()
-        };
+        let at =
+            |bin: usize| parties.iter().filter_map(|party| party.delay_over_time_us.get(bin).copied().flatten()).min();
         (0..length).map(at).collect()
     };
     let range = (from / flows.bin_s) as usize..((to / flows.bin_s) as usize).min(series.len());

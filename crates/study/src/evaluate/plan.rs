@@ -72,7 +72,8 @@ impl Candidate {
         let of_host = |set: &&String| ["host.", "client.", "server."].iter().any(|table| set.starts_with(table));
         match self.sets.iter().find(|set| !of_host(set)) {
             Some(set) => {
-                let help = "accepted: settings of hosts, such as host.pacing=true; the conditions are those of the cases";
+                let help =
+                    "accepted: settings of hosts, such as host.pacing=true; the conditions are those of the cases";
                 Err(ScenarioError::plain(format!("`{set}` is no setting of a host"), Some(help.to_owned())))
             }
             None => Ok(()),
@@ -191,7 +192,12 @@ impl Plan {
 }
 
 impl Trial {
-    fn new(case: &Case, candidate: &Candidate, quick: bool, catalogue: &Arc<Catalogue>) -> Result<Trial, ScenarioError> {
+    fn new(
+        case: &Case,
+        candidate: &Candidate,
+        quick: bool,
+        catalogue: &Arc<Catalogue>,
+    ) -> Result<Trial, ScenarioError> {
         let mut trial = Trial {
             case: case.clone(),
             cells: Vec::new(),
