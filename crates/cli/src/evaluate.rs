@@ -25,15 +25,16 @@ use std::sync::Arc;
   anabranch evaluate rfc9743 --control bbr --case shallow-buffers,harm-drop-tail
   anabranch evaluate rfc9743 --control lia --scheduler min-rtt --json
   anabranch evaluate rfc9743 --all --out kept --document evaluation.md
+  anabranch evaluate bbr --control bbr3
   anabranch evaluate rfc9743 --list
   anabranch run rfc9743/black-hole --congestion reno       the scenario of a case
 
 A case has a bound for each number, with its reason; most are what Reno and CUBIC reach in the same condition. Every \
 number has the command that repeats it.")]
 pub struct EvaluateArgs {
-    /// Document whose criteria judge (`rfc9743`), or a file with a folder of cases beside it.
+    /// Document whose criteria judge (`rfc9743`, or `bbr` for the test cases of its draft), or a file with a folder of cases beside it.
     pub suite: String,
-    /// Congestion control to evaluate; the default of hosts unless given.
+    /// Congestion control to evaluate; unless given, `bbr3` for the cases of BBR and else the default of hosts.
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…]", add = Names::one(What::Congestion))]
     pub control: Option<String>,
     /// Evaluate every congestion control.
@@ -87,7 +88,7 @@ pub fn evaluate(catalogue: &Arc<Catalogue>, args: &EvaluateArgs) -> Result<(), F
     let controls: Vec<String> = match &args.control {
         _ if args.all => catalogue.congestion.names().map(str::to_owned).collect(),
         Some(control) => vec![control.clone()],
-        None => vec![anabranch_study::evaluate::default_control()],
+        None => vec![suite.control()],
     };
     let candidate = |control: &String| Candidate {
         control: control.clone(),

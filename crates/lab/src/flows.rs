@@ -8,11 +8,12 @@ use crate::format::{FLOW_JOURNAL, Format};
 use crate::journal::Kept;
 use crate::run::{Keep, RunError, run_watched};
 use anabranch_scenario::Scenario;
-use anabranch_sim::{Outcome, Spec, Workload};
+use anabranch_sim::{Outcome, PhaseRecord, Sample, Spec, Workload};
 use anabranch_units::{Duration, Instant};
 use anabranch_wire::FlowKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Part of a run to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,13 +26,16 @@ pub struct Span {
     pub after: Option<Duration>,
     /// Length of a place in the series.
     pub bin: Duration,
+    /// Keep phases and windows of congestion controls.
+    pub closely: bool,
 }
 
 impl Span {
     /// Returns a text that differs for spans that differ.
     pub fn text(&self) -> String {
         let after = self.after.map_or(0, |after| after.as_nanos());
-        format!("{}/{}/{after}/{}", self.from.as_nanos(), self.to.as_nanos(), self.bin.as_nanos())
+        let (from, to, bin) = (self.from.as_nanos(), self.to.as_nanos(), self.bin.as_nanos());
+        format!("{from}/{to}/{after}/{bin}/{}", self.closely)
     }
 }
 
@@ -48,8 +52,25 @@ pub struct Flows {
     pub span_s: f64,
     /// Workloads of the scenario, in order.
     pub parties: Vec<Party>,
+    /// Changes of phase of congestion controls that model the path; only if they were asked for.
+    pub phases: Vec<PhaseChange>,
+    /// Congestion windows of the hosts under test, by time \[bytes\]; only if they were asked for.
+    pub windows: Vec<u64>,
     /// Digest of all events.
     pub events_digest: String,
+}
+
+/// Change of the phase of a congestion control.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PhaseChange {
+    /// Time of the change \[s\].
+    pub at_s: f64,
+    /// Workload whose sender it is.
+    pub workload: usize,
+    /// Name of the new phase.
+    pub phase: String,
+    /// Variables of the model behind the change; null for an infinite one.
+    pub variables: BTreeMap<String, Option<f64>>,
 }
 
 /// Measurements of one workload.
@@ -111,7 +132,8 @@ impl Kept for Flows {
 /// If the run breaks.
 pub fn flows(scenario: &Scenario, seed: u64, span: Span) -> Result<Flows, RunError> {
     let mut observer = FlowObserver::new(span);
-    let run = run_watched(scenario, seed, &Keep::default(), Some(&mut observer))?;
+    let sampled = span.closely.then(|| scenario.clone().sampled(span.bin));
+    let run = run_watched(sampled.as_ref().unwrap_or(scenario), seed, &Keep::default(), Some(&mut observer))?;
     Ok(Flows::of(&scenario.spec(seed), &run.outcome, observer, span))
 }
 
@@ -150,7 +172,24 @@ impl Flows {
             let started = transfer.started.since(Instant::ZERO).as_secs_f64();
             parties[transfer.workload].party.files.push((started, seconds));
         }
+        let phase = |record: &PhaseRecord| PhaseChange {
+            at_s: record.at.since(Instant::ZERO).as_secs_f64(),
+            workload: outcome.connections[record.connection].workload,
+            phase: record.phase.to_owned(),
+            variables: record
+                .variables
+                .iter()
+                .map(|(name, x)| ((*name).to_owned(), x.is_finite().then_some(*x)))
+                .collect(),
+        };
+        let window = |sample: &Sample| sample.paths.iter().map(|path| path.cwnd).sum();
+        let (phases, windows) = match span.closely {
+            true => (outcome.phases.iter().map(phase).collect(), outcome.samples.iter().map(window).collect()),
+            false => (Vec::new(), Vec::new()),
+        };
         Flows {
+            phases,
+            windows,
             seed: spec.seed.0,
             finished: outcome.finished,
             bin_s: span.bin.as_secs_f64(),
@@ -259,7 +298,13 @@ mod tests {
         let none = |_: &str, _| Err(std::io::ErrorKind::NotFound.into());
         let scenario = Scenario::read(&catalogue, "test", "test.toml", text, Origin::default(), &none).unwrap();
         let seconds = Duration::from_secs;
-        let span = Span { from: seconds(2), to: seconds(6), after: Some(seconds(5)), bin: Duration::from_millis(500) };
+        let span = Span {
+            from: seconds(2),
+            to: seconds(6),
+            after: Some(seconds(5)),
+            bin: Duration::from_millis(500),
+            closely: true,
+        };
         let plain = crate::run(&scenario, 1, &Keep::default()).unwrap();
         (flows(&scenario, 1, span).unwrap(), plain.measured.events_digest)
     }
@@ -291,6 +336,17 @@ mod tests {
             assert_eq!(party.bytes_over_time[4..12].iter().sum::<u64>(), party.bytes, "the span in steps of 0.5 s");
             assert!(party.sends_s.iter().all(|at| *at >= 5.0) && party.sends_s.len() > 100);
         }
+    }
+
+    /// BBR tells its phases with the variables of its model, and the window is at least four segments.
+    #[test]
+    fn phases_and_windows_are_kept() {
+        let (flows, _) = measured(&LINK.replace("multipath = false", "multipath = false\ncongestion = \"bbr\""));
+        let phases: Vec<&str> = flows.phases.iter().map(|it| it.phase.as_str()).collect();
+        assert!(phases.starts_with(&["startup", "drain", "probe-bw"]), "{phases:?}");
+        assert!(flows.phases.is_sorted_by(|a, b| a.at_s <= b.at_s) && flows.phases[0].workload == 0);
+        assert!(flows.phases[2].variables["max-bw"].is_some_and(|rate| (1.1e6..1.3e6).contains(&rate)));
+        assert!(flows.windows.len() >= 12 && flows.windows[4..].iter().all(|window| *window >= 4 * 1448));
     }
 
     /// UDP of 2 Mbit/s gets through beside TCP but for what a full queue drops, and files have their times.

@@ -31,7 +31,7 @@ pub mod timeline;
 
 pub use asked::Answer;
 pub use counted::Counted;
-pub use flows::{Delay, Flows, Party, Span, flows};
+pub use flows::{Delay, Flows, Party, PhaseChange, Span, flows};
 pub use journal::{Journal, JournalError, JournalLine, KeepError, Kept};
 pub use measured::{LinkMeasured, Measured, MiddleboxCounts, PathSamples, QueueMeasured, Samples, WindowMeasured};
 pub use packet_event::{PacketEvent, RunHead};

@@ -48,7 +48,9 @@ impl ModelBased for Ruled {
     fn on_rto_again(&mut self, _now: Instant, _flow: &Flow) {}
     fn on_recovered(&mut self, _now: Instant, _flow: &Flow) {}
     fn on_spurious(&mut self, _now: Instant, _flow: &Flow) {}
-    fn on_restart(&mut self, _now: Instant, _flow: &Flow) {}
+    fn on_restart(&mut self, _now: Instant, _flow: &Flow) -> Option<Window> {
+        None
+    }
 }
 
 /// Reno without its half of the bargain: a loss leaves the window as it is.

@@ -32,9 +32,6 @@ pub struct CaseFile {
     pub asks: String,
     /// The measurement, in a few words.
     pub test: String,
-    /// Kind of system that it applies to; any unless given.
-    #[serde(default)]
-    pub needs: Option<Need>,
     /// Beginning and end of the span in which flows are measured.
     pub span: [At<String>; 2],
     /// Time of the event of which `backoff`, `transmissions` and `regain` count.
@@ -62,14 +59,6 @@ pub struct CaseFile {
     /// Scenario that all runs share.
     #[serde(default)]
     pub scenario: Option<IgnoredAny>,
-}
-
-/// Kind of system that a case applies to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Need {
-    /// A control that tells its phases.
-    Phases,
 }
 
 /// Numbers of seeds.
@@ -168,6 +157,14 @@ pub struct CriterionTable {
     pub harm: bool,
     /// Share of the capacity, or number of seconds, that the metric takes.
     pub argument: Option<f64>,
+    /// Phase that a change leaves, or that a stay is in; any unless given.
+    pub from: Option<String>,
+    /// Phase that a change enters; any unless given.
+    pub to: Option<String>,
+    /// Variable of the model.
+    pub variable: Option<String>,
+    /// Only for controls whose model has this variable.
+    pub if_variable: Option<String>,
     /// Reason for the bound.
     pub reason: String,
 }
@@ -182,6 +179,8 @@ pub struct SuiteFile {
     pub source: String,
     /// What the verdicts are, in a few sentences.
     pub about: String,
+    /// Congestion control that is evaluated unless another is named; that of hosts unless given.
+    pub control: Option<String>,
     /// Obligations without a measurement.
     #[serde(default)]
     pub text: Vec<TextTable>,

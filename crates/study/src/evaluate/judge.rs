@@ -58,6 +58,15 @@ pub(super) fn text(table: &TextTable) -> Row {
     }
 }
 
+/// Returns true if a larger number is better, which a bound decides where the metric does not.
+fn is_larger_better(criterion: &Criterion) -> bool {
+    let CriterionTable { at_most, at_least, .. } = criterion.table;
+    match criterion.metric.has_two_sides() {
+        true => at_least.is_some() && at_most.is_none(),
+        false => criterion.metric.is_better_larger(),
+    }
+}
+
 fn judged(criterion: &Criterion, trial: &Trial, journal: &Journal<Flows>) -> Judged {
     let Criterion { table, metric } = criterion;
     let found: Vec<Found> = trial.cells.iter().filter_map(|cell| Found::of(criterion, trial, cell, journal)).collect();
@@ -65,7 +74,7 @@ fn judged(criterion: &Criterion, trial: &Trial, journal: &Journal<Flows>) -> Jud
     let worst = found.iter().max_by(|a, b| a.excess.total_cmp(&b.excess)).map(|it| it.worst.clone());
     Judged {
         metric: metric.name().to_owned(),
-        about: metric.about().to_owned(),
+        about: metric.about(),
         unit: if table.harm { "%" } else { metric.unit() }.to_owned(),
         of: table.of,
         harm: table.harm,
@@ -100,7 +109,7 @@ impl Found {
             (!values.is_empty()).then_some((mean, values))
         };
         let CriterionTable { of, harm, .. } = criterion.table;
-        let more = criterion.metric.is_better_larger();
+        let more = is_larger_better(criterion);
         let solo = match &cell.solo {
             Some(scenario) if harm => {
                 let of = trial.case.file.rivals.as_ref().map_or(Of::Own, |rivals| rivals.solo_of);

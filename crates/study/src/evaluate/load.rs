@@ -1,8 +1,9 @@
 //! Loads suites and cases, and checks them as far as possible without their runs.
 
 use super::file::{AxisTable, CaseFile, CriterionTable, SuiteFile, ValueTable};
-use super::metric::{Context, Metric};
+use super::metric::{Argument, Context, Metric};
 use super::shipped::{SUITES, Shipped};
+use anabranch_engine::Profile;
 use anabranch_lab::Span;
 use anabranch_policy::Catalogue;
 use anabranch_scenario::file::At;
@@ -114,6 +115,11 @@ impl Suite {
         Ok(self)
     }
 
+    /// Returns the name of the congestion control that is evaluated unless another is named.
+    pub fn control(&self) -> String {
+        self.file.control.clone().unwrap_or_else(|| Profile::anabranch().congestion.to_owned())
+    }
+
     /// Returns the names of its cases and their titles.
     pub fn cases(&self) -> impl Iterator<Item = (&str, &str)> {
         self.cases.iter().map(|case| (case.name.as_str(), case.title()))
@@ -155,7 +161,9 @@ impl Case {
         let file: CaseFile = toml::from_str(text).map_err(|error| sources.error(Problem::from_toml(&error)))?;
         let criteria = file.criterion.iter().map(|at| criterion(at, &file)).collect::<Result<_, _>>();
         let criteria = criteria.map_err(|problem| sources.error(problem))?;
-        let span = span(&file).map_err(|problem| sources.error(problem))?;
+        let criteria: Vec<Criterion> = criteria;
+        let closely = criteria.iter().any(|it| it.metric.looks_closely());
+        let span = Span { closely, ..span(&file).map_err(|problem| sources.error(problem))? };
         Ok(Case { name: name.to_owned(), file, criteria, text: text.to_owned(), sources, span })
     }
 
@@ -262,14 +270,21 @@ fn combined(before: &Condition, value: &ValueTable) -> Result<Condition, Problem
 
 fn criterion(at: &At<CriterionTable>, file: &CaseFile) -> Result<Criterion, Problem> {
     let table = at.value.clone();
-    let metric = Metric::named(&table.metric.value, table.argument)
+    let argument = Argument {
+        number: table.argument,
+        from: table.from.clone(),
+        to: table.to.clone(),
+        variable: table.variable.clone(),
+        if_variable: table.if_variable.clone(),
+    };
+    let metric = Metric::named(&table.metric.value, argument)
         .map_err(|help| Problem::at(&table.metric.span, format!("`{}` is no metric here", table.metric.value), help))?;
     let bounds = [table.at_most, table.at_least, table.standard];
     if bounds.iter().all(Option::is_none) {
         return Err(Problem::at(&at.span, "there is no bound", "accepted: `at-most`, `at-least`, `standard`"));
     }
     let wrong = if metric.is_better_larger() { table.at_most } else { table.at_least };
-    if wrong.is_some() && !table.harm {
+    if wrong.is_some() && !table.harm && !metric.has_two_sides() {
         let problem = format!("`{}` is bounded from the wrong side", metric.name());
         return Err(Problem::at(&at.span, problem, "accepted: the bound beyond which it is worse"));
     }
@@ -283,7 +298,7 @@ fn span(file: &CaseFile) -> Result<Span, Problem> {
     let [from, to] = &file.span;
     let bin = file.bin.as_ref().map_or(Ok(Duration::from_millis(100)), duration)?;
     let after = file.after.as_ref().map(duration).transpose()?;
-    let span = Span { from: duration(from)?, to: duration(to)?, after, bin };
+    let span = Span { from: duration(from)?, to: duration(to)?, after, bin, closely: false };
     if span.from >= span.to || bin.is_zero() {
         return Err(Problem::at(&to.span, "the span is empty", "accepted: a beginning, and an end behind it"));
     }

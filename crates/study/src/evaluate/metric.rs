@@ -1,15 +1,29 @@
 //! Metrics of evaluations: numbers of the flows of a run.
 
 use super::file::Of;
-use anabranch_lab::{Delay, Flows, Party};
+use anabranch_lab::{Delay, Flows, Party, PhaseChange};
 use anabranch_units::suggest;
 
 /// Metric of the flows of a run.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Metric {
     kind: &'static Kind,
-    /// Share or seconds, for metrics that take one.
-    argument: f64,
+    argument: Argument,
+}
+
+/// Arguments of a metric.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Argument {
+    /// Share or seconds.
+    pub number: Option<f64>,
+    /// Phase that a change leaves.
+    pub from: Option<String>,
+    /// Phase that a change enters.
+    pub to: Option<String>,
+    /// Variable of the model.
+    pub variable: Option<String>,
+    /// Variable that the model must have.
+    pub if_variable: Option<String>,
 }
 
 /// Conditions that a metric needs beside the run.
@@ -34,7 +48,7 @@ struct Kind {
     about: &'static str,
     /// True if a larger number is better.
     more: bool,
-    of: fn(&[&Party], &Flows, &Context, f64) -> Option<f64>,
+    of: fn(&[&Party], &Flows, &Context, &Argument) -> Option<f64>,
 }
 
 impl PartialEq for Kind {
@@ -43,7 +57,7 @@ impl PartialEq for Kind {
     }
 }
 
-static KINDS: [Kind; 16] = [
+static KINDS: [Kind; 22] = [
     kind("goodput", "Mbit/s", true, "payload that arrived", |parties, flows, _, _| {
         Some(bytes(parties) as f64 * 8e-6 / flows.span_s)
     }),
@@ -109,6 +123,35 @@ static KINDS: [Kind; 16] = [
         let files = parties.iter().flat_map(|party| &party.files);
         Some(files.filter(|(_, seconds)| seconds.is_none()).count() as f64)
     }),
+    kind("transitions", "", true, "changes of phase", |_, flows, context, argument| {
+        let (from, to) = (context.from_s, context.from_s + flows.span_s);
+        Some(changes(flows, argument)?.iter().filter(|change| (from..to).contains(&change.at_s)).count() as f64)
+    }),
+    kind("first-transition", "s", false, "time from the event to a change of phase", |_, flows, context, argument| {
+        let changes = changes(flows, argument)?;
+        let first = changes.iter().map(|change| change.at_s).find(|at| *at >= context.after_s);
+        Some(first.unwrap_or(context.stop_s) - context.after_s)
+    }),
+    kind("longest-stay", "s", false, "longest time in a phase", |_, flows, context, argument| {
+        stays(flows, context, argument)?.into_iter().max_by(f64::total_cmp)
+    }),
+    kind("variable", "", true, "variable of the model at the first change of phase", variable),
+    kind(
+        "variable-rate",
+        "%",
+        true,
+        "variable at the first change of phase, of the bottleneck's payload",
+        |_, flows, context, argument| {
+            let value = variable(&[], flows, context, argument)?;
+            Some(800.0 * value / (context.capacity * PAYLOAD_SHARE))
+        },
+    ),
+    kind("least-window", "packets", true, "least congestion window", |_, flows, context, _| {
+        let place = |at: f64| (at / flows.bin_s) as usize;
+        let end = place(context.from_s + flows.span_s).min(flows.windows.len());
+        let windows = flows.windows.get(place(context.from_s)..end)?;
+        windows.iter().min().map(|bytes| *bytes as f64 / SEGMENT)
+    }),
 ];
 
 const fn kind(
@@ -116,7 +159,7 @@ const fn kind(
     unit: &'static str,
     more: bool,
     about: &'static str,
-    of: fn(&[&Party], &Flows, &Context, f64) -> Option<f64>,
+    of: fn(&[&Party], &Flows, &Context, &Argument) -> Option<f64>,
 ) -> Kind {
     Kind { name, unit, about, more, of }
 }
@@ -127,16 +170,34 @@ impl Metric {
     /// # Errors
     ///
     /// Advice, if there is none.
-    pub fn named(name: &str, argument: Option<f64>) -> Result<Metric, String> {
+    pub fn named(name: &str, argument: Argument) -> Result<Metric, String> {
         let kind = KINDS.iter().find(|kind| kind.name == name);
         let kind = kind.ok_or_else(|| suggest(name, KINDS.iter().map(|kind| kind.name)))?;
-        let takes = ["regain", "standing"].contains(&name);
-        match argument {
-            Some(argument) if takes => Ok(Metric { kind, argument }),
-            None if !takes => Ok(Metric { kind, argument: 0.0 }),
-            Some(_) => Err(format!("accepted: `{name}` without an argument")),
-            None => Err("accepted: an `argument`, a share of the rate or a number of seconds".to_owned()),
+        let number = ["regain", "standing"].contains(&name);
+        let phases = ["transitions", "first-transition", "longest-stay", "variable", "variable-rate"].contains(&name);
+        let variable = name.starts_with("variable");
+        let Argument { number: given, from, to, variable: named, if_variable: _ } = &argument;
+        if given.is_some() != number || named.is_some() != variable || (!phases && (from.is_some() || to.is_some())) {
+            let takes = match (number, variable, phases) {
+                (true, ..) => "an `argument`, a share of the rate or a number of seconds",
+                (_, true, _) => "a `variable`, and `from` and `to`",
+                (.., true) => "`from` and `to`",
+                _ => "no argument",
+            };
+            return Err(format!("accepted: `{name}` with {takes}"));
         }
+        Ok(Metric { kind, argument })
+    }
+
+    /// Returns true if it may be bounded from either side: a number of a model is neither good nor bad by itself.
+    pub fn has_two_sides(&self) -> bool {
+        self.kind.name.starts_with("variable") || ["transitions", "longest-stay"].contains(&self.kind.name)
+    }
+
+    /// Returns true if it is about phases and windows of a control.
+    pub fn looks_closely(&self) -> bool {
+        self.kind.name.starts_with("variable")
+            || ["transitions", "first-transition", "longest-stay", "least-window"].contains(&self.kind.name)
     }
 
     /// Returns the number of these workloads in this run; `None` if the run has none.
@@ -149,7 +210,7 @@ impl Metric {
             Of::First => own().take(1).collect(),
             Of::Last => own().last().into_iter().collect(),
         };
-        (self.kind.of)(&parties, flows, context, self.argument).filter(|value| value.is_finite())
+        (self.kind.of)(&parties, flows, context, &self.argument).filter(|value| value.is_finite())
     }
 
     /// Returns its name.
@@ -163,8 +224,15 @@ impl Metric {
     }
 
     /// Returns its meaning, in a few words.
-    pub fn about(&self) -> &'static str {
-        self.kind.about
+    pub fn about(&self) -> String {
+        let Argument { from, to, variable, .. } = &self.argument;
+        let parts = [("from", from), ("to", to), ("variable", variable)];
+        let parts = parts.into_iter().filter_map(|(what, name)| Some(format!("{what} {}", name.as_ref()?)));
+        let parts: Vec<String> = parts.collect();
+        match parts.is_empty() {
+            true => self.kind.about.to_owned(),
+            false => format!("{} ({})", self.kind.about, parts.join(", ")),
+        }
     }
 
     /// Returns true if a larger number is better.
@@ -207,7 +275,51 @@ fn gaps(parties: &[&Party], context: &Context) -> Vec<f64> {
     sends.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 1e-3).collect()
 }
 
-fn regain(parties: &[&Party], flows: &Flows, context: &Context, share: f64) -> Option<f64> {
+/// Payload of a full segment with timestamps \[bytes\].
+const SEGMENT: f64 = 1448.0;
+/// Part of a link's rate that is payload.
+const PAYLOAD_SHARE: f64 = SEGMENT / 1500.0;
+
+/// Returns the changes of phase that are meant; `None` for controls that tell no phases, or whose model has no such
+/// variable.
+fn changes<'a>(flows: &'a Flows, argument: &Argument) -> Option<Vec<&'a PhaseChange>> {
+    let first = flows.phases.first()?;
+    let needed = [&argument.variable, &argument.if_variable].into_iter().flatten();
+    if needed.into_iter().any(|name| !first.variables.contains_key(name)) {
+        return None;
+    }
+    // A change is one of the same flow.
+    let is_meant = |(place, change): &(usize, &PhaseChange)| {
+        let before = flows.phases[..*place].iter().rev().find(|it| it.workload == change.workload);
+        let from = argument.from.as_ref().is_none_or(|from| before.is_some_and(|it| it.phase == *from));
+        from && before.is_some() && argument.to.as_ref().is_none_or(|to| change.phase == *to)
+    };
+    Some(flows.phases.iter().enumerate().filter(is_meant).map(|(_, change)| change).collect())
+}
+
+/// Returns the times spent in the phase `from` that end within the span, or last until its end.
+fn stays(flows: &Flows, context: &Context, argument: &Argument) -> Option<Vec<f64>> {
+    changes(flows, argument)?;
+    let (begin, end) = (context.from_s, context.from_s + flows.span_s);
+    let mut stays = vec![0.0];
+    for (place, change) in flows.phases.iter().enumerate().filter(|(_, it)| Some(&it.phase) == argument.from.as_ref()) {
+        let next = flows.phases[place + 1..].iter().find(|it| it.workload == change.workload);
+        let until = next.map_or(end, |next| next.at_s).min(end);
+        if until >= begin {
+            stays.push((until - change.at_s).max(0.0));
+        }
+    }
+    Some(stays)
+}
+
+fn variable(_: &[&Party], flows: &Flows, context: &Context, argument: &Argument) -> Option<f64> {
+    let changes = changes(flows, argument)?;
+    let first = changes.iter().find(|change| change.at_s >= context.after_s)?;
+    *first.variables.get(argument.variable.as_ref()?)?
+}
+
+fn regain(parties: &[&Party], flows: &Flows, context: &Context, argument: &Argument) -> Option<f64> {
+    let share = argument.number?;
     let per_second = (1.0 / flows.bin_s).round().max(1.0) as usize;
     let length = parties.iter().map(|party| party.bytes_over_time.len()).max()?;
     let at = |bin: usize| -> u64 { parties.iter().filter_map(|party| party.bytes_over_time.get(bin)).sum() };
@@ -220,7 +332,8 @@ fn regain(parties: &[&Party], flows: &Flows, context: &Context, share: f64) -> O
     Some((end_s - context.after_s).max(0.0))
 }
 
-fn standing(parties: &[&Party], flows: &Flows, context: &Context, seconds: f64) -> Option<f64> {
+fn standing(parties: &[&Party], flows: &Flows, context: &Context, argument: &Argument) -> Option<f64> {
+    let seconds = argument.number?;
     let (from, to) = (context.from_s, context.from_s + flows.span_s);
     let bins = (seconds / flows.bin_s).round().max(1.0) as usize;
     let series: Vec<Option<u64>> = {
@@ -243,11 +356,12 @@ mod tests {
     const CONTEXT: Context = Context { capacity: 8e6, rtt_s: 0.1, from_s: 0.0, after_s: 2.0, stop_s: 20.0 };
 
     fn flows(parties: Vec<Party>) -> Flows {
-        Flows { seed: 1, finished: true, bin_s: 0.5, span_s: 10.0, parties, events_digest: String::new() }
+        let (phases, windows, events_digest) = (Vec::new(), Vec::new(), String::new());
+        Flows { seed: 1, finished: true, bin_s: 0.5, span_s: 10.0, parties, phases, windows, events_digest }
     }
 
     fn number(name: &str, argument: Option<f64>, of: Of, flows: &Flows) -> Option<f64> {
-        Metric::named(name, argument).unwrap().of(flows, of, &CONTEXT)
+        Metric::named(name, Argument { number: argument, ..Argument::default() }).unwrap().of(flows, of, &CONTEXT)
     }
 
     #[test]
@@ -293,9 +407,38 @@ mod tests {
         assert_eq!(number("standing", Some(2.0), Of::Own, &flows), Some(3.0));
     }
 
+    /// Startup until 1 s, drain until 1.5 s, then probing until the end of the span at 10 s.
+    #[test]
+    fn phases_are_counted_timed_and_read() {
+        let mut flows = flows(vec![Party::default()]);
+        for (at_s, phase, rate) in [(0.1, "startup", 1e5), (1.0, "drain", 9e5), (1.5, "probe", 1e6)] {
+            let variables = [("max-bw".to_owned(), Some(rate))].into();
+            flows.phases.push(PhaseChange { at_s, workload: 0, phase: phase.to_owned(), variables });
+        }
+        let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let context = Context { after_s: 0.0, ..CONTEXT };
+        let number = |name: &str, from: &str, to: &str, variable: &str| {
+            let (from, to, variable) = (text(from), text(to), text(variable));
+            let argument = Argument { number: None, from, to, variable, if_variable: None };
+            Metric::named(name, argument).unwrap().of(&flows, Of::Own, &context)
+        };
+        assert_eq!(number("transitions", "startup", "drain", ""), Some(1.0));
+        assert_eq!(number("transitions", "drain", "startup", ""), Some(0.0));
+        assert_eq!(number("first-transition", "drain", "", ""), Some(1.5));
+        assert_eq!(number("first-transition", "probe", "", ""), Some(20.0), "never");
+        assert_eq!(number("longest-stay", "probe", "", ""), Some(8.5));
+        assert_eq!(number("variable", "startup", "drain", "max-bw"), Some(9e5));
+        assert_eq!(number("variable", "startup", "drain", "bw-shortterm"), None, "not of this model");
+        let share = number("variable-rate", "startup", "drain", "max-bw").unwrap();
+        assert!((share - 93.2).abs() < 0.1, "7.2 of 8 Mbit/s, of which 1448 in 1500 are payload: {share}");
+    }
+
     #[test]
     fn a_name_that_is_none_gets_advice() {
-        assert!(Metric::named("godput", None).unwrap_err().contains("goodput"));
-        assert!(Metric::named("goodput", Some(1.0)).is_err() && Metric::named("regain", None).is_err());
+        let none = Argument::default;
+        assert!(Metric::named("godput", none()).unwrap_err().contains("goodput"));
+        let number = Argument { number: Some(1.0), ..none() };
+        assert!(Metric::named("goodput", number).is_err() && Metric::named("regain", none()).is_err());
+        assert!(Metric::named("variable", none()).is_err() && Metric::named("transitions", none()).is_ok());
     }
 }

@@ -22,8 +22,3 @@ mod shipped;
 pub use load::{Case, Suite};
 pub use plan::{Candidate, Plan};
 pub use result::{Counts, Evaluation, Judged, Row, RowVerdict, Worst};
-
-/// Returns the name of the congestion control that hosts have unless a scenario names another.
-pub fn default_control() -> String {
-    anabranch_engine::Profile::anabranch().congestion.to_owned()
-}

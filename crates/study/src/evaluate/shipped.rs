@@ -25,7 +25,9 @@ macro_rules! suite {
 }
 
 /// All suites.
-pub(super) const SUITES: &[Shipped] = &[suite!["rfc9743":
+pub(super) const SUITES: &[Shipped] = &[RFC9743, BBR];
+
+const RFC9743: Shipped = suite!["rfc9743":
     "high-loss",
     "many-flows",
     "bufferbloat",
@@ -56,4 +58,29 @@ pub(super) const SUITES: &[Shipped] = &[suite!["rfc9743":
     "failover-harm",
     "shared-bottleneck",
     "data-centre",
-]];
+];
+
+const BBR: Shipped = suite!["bbr":
+    "startup-plateau",
+    "startup-loss-app-limited",
+    "drain-inflight",
+    "drain-time",
+    "up-plateau",
+    "up-loss-app-limited",
+    "app-limited",
+    "down-inflight",
+    "down-time",
+    "probe-rtt",
+    "probe-rtt-idle",
+    "startup-aggregation",
+    "cruise-aggregation",
+    "sub-packet",
+    "increase",
+    "decrease",
+    "policer",
+    "spurious-recovery",
+    "spurious-rto",
+    "probe-rtt-startup",
+    "up-loss",
+    "refill-app-limited",
+];
