@@ -19,7 +19,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Commands that print a document, with its format.
-const PRINTED: [(&str, &[&str]); 31] = [
+const PRINTED: [(&str, &[&str]); 32] = [
     ("runs", &["run", "small.toml", "--repeat", "2", "--json"]),
     ("runs", &["run", "page.toml", "--json"]),
     ("runs", &["run", "small.toml", "--set", "path.b.middlebox=[{kind=\"strip\"}]", "--json"]),
@@ -51,6 +51,10 @@ const PRINTED: [(&str, &[&str]); 31] = [
     ("studies", &["study", "study.toml", "--quick", "--out", "studies", "--sensitivity", "--json"]),
     ("study-list", &["study", "--list", "--json"]),
     ("field-studies", &["study", "field.toml", "--repeat", "2", "--out", "fields", "--json"]),
+    (
+        "evaluation",
+        &["evaluate", "rfc9743", "--case", "black-hole,high-loss", "--quick", "--out", "flows", "--json"],
+    ),
     ("why-capture", &["why", "captures/client.pcapng", "captures/server.pcapng", "--json"]),
     ("why-capture", &["why", "plain/client.pcapng", "--json"]),
     ("twin", &["twin", "captures/client.pcapng", "captures/server.pcapng", "--json"]),
@@ -73,11 +77,12 @@ const PRINTED: [(&str, &[&str]); 31] = [
 ];
 
 /// Files that some of these commands leave, with their format. Each line of the last is a document.
-const LEFT: [(&str, &str); 4] = [
+const LEFT: [(&str, &str); 5] = [
     ("study", "studies/study.json"),
     ("field-study", "fields/field.json"),
     ("campaign", "parts/manifest.json"),
     ("run-journal", "kept/runs.jsonl"),
+    ("flow-journal", "flows/flows.jsonl"),
 ];
 
 /// Formats of documents that need a testbed.
