@@ -51,10 +51,7 @@ const PRINTED: [(&str, &[&str]); 32] = [
     ("studies", &["study", "study.toml", "--quick", "--out", "studies", "--sensitivity", "--json"]),
     ("study-list", &["study", "--list", "--json"]),
     ("field-studies", &["study", "field.toml", "--repeat", "2", "--out", "fields", "--json"]),
-    (
-        "evaluation",
-        &["evaluate", "rfc9743", "--case", "black-hole,high-loss", "--quick", "--out", "flows", "--json"],
-    ),
+    ("evaluation", &["evaluate", "rfc9743", "--case", "black-hole,high-loss", "--quick", "--out", "flows", "--json"]),
     ("why-capture", &["why", "captures/client.pcapng", "captures/server.pcapng", "--json"]),
     ("why-capture", &["why", "plain/client.pcapng", "--json"]),
     ("twin", &["twin", "captures/client.pcapng", "captures/server.pcapng", "--json"]),

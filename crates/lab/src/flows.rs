@@ -8,7 +8,7 @@ use crate::format::{FLOW_JOURNAL, Format};
 use crate::journal::Kept;
 use crate::run::{Keep, RunError, run_watched};
 use anabranch_scenario::Scenario;
-use anabranch_sim::{Outcome, PhaseRecord, Sample, Spec, Workload};
+use anabranch_sim::{Host, Outcome, PhaseRecord, Sample, Spec, Workload};
 use anabranch_units::{Duration, Instant};
 use anabranch_wire::FlowKey;
 use schemars::JsonSchema;
@@ -183,8 +183,15 @@ impl Flows {
                 .collect(),
         };
         let window = |sample: &Sample| sample.paths.iter().map(|path| path.cwnd).sum();
+        // Each end of a connection has a congestion control; that of the data counts.
+        let sends = |record: &&PhaseRecord| {
+            let workload = &spec.workloads[outcome.connections[record.connection].workload];
+            matches!(record.host, Host::Server | Host::CompetingServer(_)) == is_down(workload)
+        };
         let (phases, windows) = match span.closely {
-            true => (outcome.phases.iter().map(phase).collect(), outcome.samples.iter().map(window).collect()),
+            true => {
+                (outcome.phases.iter().filter(sends).map(phase).collect(), outcome.samples.iter().map(window).collect())
+            }
             false => (Vec::new(), Vec::new()),
         };
         Flows {

@@ -66,8 +66,47 @@ impl WindowBased for Deaf {
     }
 }
 
+/// Control with phases that are not those of BBR: one for good, or another every twenty ACKs.
+struct Phased {
+    restless: bool,
+    acks: usize,
+}
+
+const PHASES: [&str; 8] =
+    ["startup", "drain", "probe-bw-cruise", "probe-bw-refill", "probe-bw-up", "probe-rtt", "startup", "probe-bw-down"];
+
+impl ModelBased for Phased {
+    fn on_ack(&mut self, _now: Instant, flow: &Flow, _ack: &Ack) -> Window {
+        self.acks += 1;
+        flow.segments(100.0)
+    }
+
+    fn model(&self, _flow: &Flow, _srtt: Option<Duration>) -> Model {
+        Model { pacing: Rate::from_mbps(10_000), bdp: None }
+    }
+
+    fn on_fast_retransmit(&mut self, _now: Instant, _flow: &Flow) {}
+    fn on_rto(&mut self, _now: Instant, _flow: &Flow) {}
+    fn on_rto_again(&mut self, _now: Instant, _flow: &Flow) {}
+    fn on_recovered(&mut self, _now: Instant, _flow: &Flow) {}
+    fn on_spurious(&mut self, _now: Instant, _flow: &Flow) {}
+
+    fn on_restart(&mut self, _now: Instant, _flow: &Flow) -> Option<Window> {
+        None
+    }
+
+    fn phase(&self, _flow: &Flow) -> Option<&'static str> {
+        Some(PHASES[if self.restless { self.acks / 20 % PHASES.len() } else { 0 }])
+    }
+
+    fn variables(&self, _flow: &Flow) -> Vec<(&'static str, f64)> {
+        let names = ["max-bw", "full-bw-reached", "pacing-gain", "cwnd-gain", "inflight-longterm", "extra-acked"];
+        names.map(|name| (name, 0.0)).to_vec()
+    }
+}
+
 /// Windows in segments of the controls with a rule.
-const RULES: [(&str, fn(&Known) -> f64); 5] = [
+const RULES: [(&str, fn(&Known) -> f64); 6] = [
     // A huge window, whatever is lost.
     ("huge", |_| 400.0),
     // A window that never grows.
@@ -76,6 +115,8 @@ const RULES: [(&str, fn(&Known) -> f64); 5] = [
     ("first-come", |known| if known.begun < Some(Instant::ZERO + Duration::from_secs(4)) { 100.0 } else { 4.0 }),
     // Never grows again after what looks like a loss.
     ("timid", |known| if known.reductions > 0 { 2.0 } else { 60.0 }),
+    // Waits for each delayed ACK.
+    ("two", |_| 2.0),
     // Takes a longer path for a queue.
     ("first-rtt", |known| {
         let longer = known.rtt.zip(known.least_rtt).is_some_and(|(rtt, least)| rtt > least + least / 2);
@@ -91,18 +132,30 @@ fn ruled<const N: usize>() -> Entry {
 
 fn catalogue() -> Arc<Catalogue> {
     let mut catalogue = Catalogue::default();
-    for entry in [ruled::<0>(), ruled::<1>(), ruled::<2>(), ruled::<3>(), ruled::<4>()] {
+    for entry in [ruled::<0>(), ruled::<1>(), ruled::<2>(), ruled::<3>(), ruled::<4>(), ruled::<5>()] {
         catalogue.congestion.add(entry).unwrap();
     }
     let deaf = Entry::new("deaf", "a planted fault", "", |_| CongestionControl::window_based(Deaf));
     catalogue.congestion.add(deaf).unwrap();
+    let stuck = Entry::new("stuck", "a planted fault", "", |_| {
+        CongestionControl::model_based(Phased { restless: false, acks: 0 })
+    });
+    let restless = Entry::new("restless", "a planted fault", "", |_| {
+        CongestionControl::model_based(Phased { restless: true, acks: 0 })
+    });
+    catalogue.congestion.add(stuck).unwrap();
+    catalogue.congestion.add(restless).unwrap();
     Arc::new(catalogue)
 }
 
 /// Evaluates in the conditions of `--quick`, in all cases or in those that are named.
 fn evaluated(candidate: Candidate, cases: &[&str]) -> Evaluation {
+    evaluated_by("rfc9743", candidate, cases)
+}
+
+fn evaluated_by(suite: &str, candidate: Candidate, cases: &[&str]) -> Evaluation {
     let cases: Vec<String> = cases.iter().map(|case| (*case).to_owned()).collect();
-    let suite = Suite::load("rfc9743").unwrap().only(&cases).unwrap();
+    let suite = Suite::load(suite).unwrap().only(&cases).unwrap();
     let plan = Plan::new(suite, candidate, true, &catalogue()).unwrap();
     // Runs of standard controls are the same for all.
     static JOURNAL: LazyLock<Journal<Flows>> = LazyLock::new(Journal::in_memory);
@@ -202,6 +255,25 @@ fn reno_and_cubic_pass_what_they_are_the_measure_of() {
     assert!(bbr.rows.iter().all(|row| row.verdict == RowVerdict::Fail));
     let worst = bbr.rows[0].deciding().unwrap().worst.clone().unwrap();
     assert!(worst.command.starts_with("anabranch run rfc9743/shallow-buffers --seed "), "{}", worst.command);
+}
+
+/// The draft's own control passes the cases of the draft, and each case finds one of five faults. Cases about phases do
+/// not apply to a control without phases.
+#[test]
+fn the_cases_of_bbr_are_those_of_bbr3() {
+    let of = |name: &str| evaluated_by("bbr", control(name), &[]).rows;
+    let own = of("bbr3");
+    assert_eq!(own.len(), 22);
+    own.iter().for_each(|row| assert_eq!(row.verdict, RowVerdict::Pass, "{}", described(row)));
+    let faults = ["stuck", "restless", "two", "timid", "huge"].map(of);
+    for (place, row) in own.iter().enumerate() {
+        let is_found = faults.iter().any(|rows| rows[place].verdict == RowVerdict::Fail);
+        assert!(is_found, "no planted fault for {:?}", row.case);
+    }
+    let reno = of("reno");
+    let without: Vec<&str> =
+        reno.iter().filter(|row| row.verdict == RowVerdict::NotApplicable).map(|row| &*row.section).collect();
+    assert_eq!(without, ["2", "3", "4", "6", "8", "9", "20", "21"]);
 }
 
 #[test]
