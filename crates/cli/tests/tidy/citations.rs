@@ -7,12 +7,13 @@ use std::fs;
 use std::path::Path;
 
 /// Folders below which texts are read, and to which a path in a text can lead.
-const FOLDERS: [&str; 14] = [
+const FOLDERS: [&str; 15] = [
     "bench",
     "book",
     "conformance",
     "crates",
     "docs",
+    "evaluations",
     "examples",
     "fuzz",
     "interop",

@@ -145,7 +145,7 @@ impl Found {
     }
 }
 
-/// Returns the part of what a flow has alone that it loses (Ware 2019, §4.1).
+/// Returns the part of what a flow has alone that it loses (Ware et al., "Beyond Jain's Fairness Index", HotNets 2019).
 fn harm_of(value: f64, solo: f64, more: bool) -> f64 {
     let (lost, whole) = if more { (solo - value, solo) } else { (value - solo, value) };
     if whole > 0.0 { (lost / whole).max(0.0) } else { 0.0 }
