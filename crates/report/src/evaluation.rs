@@ -48,7 +48,10 @@ pub fn evaluation_document(results: &[Evaluation], command: &str) -> String {
         escaped(&first.source),
         escaped(&first.about)
     );
-    text += "A cell says in how many conditions a criterion does not hold, of those in which it was judged.\n";
+    text += "A number in the table is that of conditions in which a criterion does not hold, of all in which it was\n\
+             judged; of several criteria, of the one that fails most often. Below are the criteria with their reasons, and\n\
+             for each failure the worst condition with the command that repeats it. A case is a file of `evaluations/`; a\n\
+             suite of your own is a file with a folder of cases beside it (`anabranch evaluate mine.toml`).\n";
     let controls: Vec<String> = results.iter().map(|it| format!("`{}`", it.control)).collect();
     text += &format!("\n| section | case | {} |\n|---|---|{}\n", controls.join(" | "), "---|".repeat(controls.len()));
     for (place, row) in first.rows.iter().enumerate().filter(|(_, row)| row.case.is_some()) {
@@ -61,6 +64,7 @@ pub fn evaluation_document(results: &[Evaluation], command: &str) -> String {
     text += &format!("| | passed | {} |\n", counts(|counts| counts.passed));
     text += &format!("| | failed | {} |\n", counts(|counts| counts.failed));
     text += "\n## Cases\n";
+    // One section for all controls: what a case asks is the same for each, and what fails is compared there.
     for (place, row) in first.rows.iter().enumerate() {
         text += &format!("\n### {} {}\n\n", row.section, escaped(&row.title));
         text += &format!("{} ({}).\n", escaped(row.asks.trim_end_matches('.')), level(row.level));

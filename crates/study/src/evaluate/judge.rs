@@ -10,16 +10,14 @@ use anabranch_scenario::Scenario;
 /// Judges a case.
 pub(super) fn row(trial: &Trial, journal: &Journal<Flows>, quick: bool) -> Row {
     let file = &trial.case.file;
-    let criteria: Vec<Judged> = match trial.excluded {
-        Some(_) => Vec::new(),
-        None => trial.case.criteria.iter().map(|it| judged(it, trial, journal)).collect(),
-    };
+    let criteria: Vec<Judged> = trial.case.criteria.iter().map(|it| judged(it, trial, journal)).collect();
     let any = |verdict| criteria.iter().any(|it| it.verdict == verdict);
     let verdict = if any(RowVerdict::Fail) {
         RowVerdict::Fail
     } else if any(RowVerdict::Pass) {
         RowVerdict::Pass
     } else {
+        // No run has a number for any criterion: the control has no phases, say.
         RowVerdict::NotApplicable
     };
     Row {
@@ -33,7 +31,7 @@ pub(super) fn row(trial: &Trial, journal: &Journal<Flows>, quick: bool) -> Row {
         not_run: trial.not_run.clone(),
         verdict,
         criteria,
-        note: trial.excluded.clone(),
+        note: None,
     }
 }
 

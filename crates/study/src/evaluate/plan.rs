@@ -37,8 +37,6 @@ pub(super) struct Trial {
     pub(super) case: Case,
     pub(super) cells: Vec<Cell>,
     pub(super) not_run: Vec<String>,
-    /// Reason why the case does not apply.
-    pub(super) excluded: Option<String>,
     seeds: u64,
 }
 
@@ -198,13 +196,7 @@ impl Trial {
         quick: bool,
         catalogue: &Arc<Catalogue>,
     ) -> Result<Trial, ScenarioError> {
-        let mut trial = Trial {
-            case: case.clone(),
-            cells: Vec::new(),
-            not_run: Vec::new(),
-            excluded: None,
-            seeds: case.seeds(quick),
-        };
+        let mut trial = Trial { case: case.clone(), cells: Vec::new(), not_run: Vec::new(), seeds: case.seeds(quick) };
         let rivals: Vec<Option<&str>> = match &case.file.rivals {
             None => vec![None],
             Some(rivals) if quick => rivals.quick.iter().map(|name| Some(name.as_str())).collect(),
