@@ -17,6 +17,9 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Options that only runs have a use for.
+const RUNNING: [&str; 9] = ["control", "all", "scheduler", "sets", "quick", "json", "report", "document", "out"];
+
 /// Arguments of `evaluate`.
 #[derive(ClapArgs, Debug)]
 #[command(after_help = "Examples:
@@ -32,7 +35,8 @@ use std::sync::Arc;
 A case has a bound for each number, with its reason; most are what Reno and CUBIC reach in the same condition. Every \
 number has the command that repeats it.")]
 pub struct EvaluateArgs {
-    /// Document whose criteria judge (`rfc9743`, or `bbr` for the test cases of its draft), or a file with a folder of cases beside it.
+    /// Document whose criteria judge (`rfc9743`, or `bbr` for the test cases of its draft), or a file with a folder of
+    /// cases beside it.
     pub suite: String,
     /// Congestion control to evaluate; unless given, `bbr3` for the cases of BBR and else the default of hosts.
     #[arg(long, value_name = "NAME[:PARAMETER=VALUE,…]", add = Names::one(What::Congestion))]
@@ -53,7 +57,7 @@ pub struct EvaluateArgs {
     #[arg(long)]
     pub quick: bool,
     /// List the cases and run nothing.
-    #[arg(long, conflicts_with_all = ["control", "all", "scheduler", "sets", "quick", "json", "report", "document", "out"])]
+    #[arg(long, conflicts_with_all = RUNNING)]
     pub list: bool,
     /// Keep the runs in this directory and reuse those that are there.
     #[arg(long, value_name = "DIR")]

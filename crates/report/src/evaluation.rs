@@ -48,10 +48,11 @@ pub fn evaluation_document(results: &[Evaluation], command: &str) -> String {
         escaped(&first.source),
         escaped(&first.about)
     );
-    text += "A number in the table is that of conditions in which a criterion does not hold, of all in which it was\n\
-             judged; of several criteria, of the one that fails most often. Below are the criteria with their reasons, and\n\
-             for each failure the worst condition with the command that repeats it. A case is a file of `evaluations/`; a\n\
-             suite of your own is a file with a folder of cases beside it (`anabranch evaluate mine.toml`).\n";
+    text += "A number in the table is that of conditions in which a criterion does not hold, of all in which it was\n";
+    text +=
+        "judged; of several criteria, of the one that fails most often. Below are the criteria with their reasons,\n";
+    text += "and for each failure the worst condition with the command that repeats it. A case is a file of\n";
+    text += "`evaluations/`; a suite of your own is a file with a folder of cases beside it.\n";
     let controls: Vec<String> = results.iter().map(|it| format!("`{}`", it.control)).collect();
     text += &format!("\n| section | case | {} |\n|---|---|{}\n", controls.join(" | "), "---|".repeat(controls.len()));
     for (place, row) in first.rows.iter().enumerate().filter(|(_, row)| row.case.is_some()) {

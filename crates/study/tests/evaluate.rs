@@ -223,8 +223,8 @@ fn planted_faults_are_found() {
             }
         }
     }
-    // A timer that does not back off, and a connection without a second path, are faults of a host: no policy can
-    // bring them about.
+    // A timer that does not back off, and a connection without a second path, are faults of a host: no policy can bring
+    // them about.
     for (set, case) in [("host.max-rto=1s", "black-hole"), ("host.multipath=false", "failover")] {
         let rows = evaluated(Candidate { sets: vec![set.to_owned()], ..control("reno") }, &[case]).rows;
         match rows[0].verdict {

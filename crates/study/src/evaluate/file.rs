@@ -177,7 +177,7 @@ pub struct SuiteFile {
     pub title: String,
     /// The document.
     pub source: String,
-    /// What the verdicts are, in a few sentences.
+    /// Meaning of the verdicts, in a few sentences.
     pub about: String,
     /// Congestion control that is evaluated unless another is named; that of hosts unless given.
     pub control: Option<String>,
