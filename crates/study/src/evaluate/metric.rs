@@ -208,7 +208,7 @@ impl Metric {
             Of::Rival => flows.parties.iter().filter(|party| party.competing).collect(),
             Of::All => flows.parties.iter().collect(),
             Of::First => own().take(1).collect(),
-            Of::Last => own().last().into_iter().collect(),
+            Of::Last => own().next_back().into_iter().collect(),
         };
         (self.kind.of)(&parties, flows, context, &self.argument).filter(|value| value.is_finite())
     }
