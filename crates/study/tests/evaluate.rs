@@ -105,8 +105,11 @@ impl ModelBased for Phased {
     }
 }
 
+/// A rule that makes a window of what is known.
+type Rule = fn(&Known) -> f64;
+
 /// Windows in segments of the controls with a rule.
-const RULES: [(&str, fn(&Known) -> f64); 6] = [
+const RULES: [(&str, Rule); 6] = [
     // A huge window, whatever is lost.
     ("huge", |_| 400.0),
     // A window that never grows.
