@@ -80,12 +80,14 @@ fn loses_for_good(spec: &Spec, path: &PathSpec) -> bool {
     path.middleboxes.iter().any(refuses) && spec.network.changes.iter().any(down)
 }
 
-/// An application may wait for bytes that a box has cut out or lost, as on plain TCP: a connection that is not closed
-/// stays. With checksums MPTCP notices, and ends it (`is_held` in `swarm.rs`).
+/// An application may wait for bytes that a box has cut out or lost, or for the end of a stream that a box has made
+/// longer, as on plain TCP: a connection that is not closed stays. With checksums MPTCP notices, and ends it (`is_held`
+/// in `swarm.rs`).
 #[allow(dead_code)] // For the swarm alone.
 pub fn may_starve(spec: &Spec) -> bool {
-    let cuts = |it: &MiddleboxSpec| matches!(&it.kind, Middlebox::AlterPayload(alter) if alter.remove > alter.insert);
-    spec.network.paths.iter().flat_map(|path| &path.middleboxes).any(cuts) || forgets(spec)
+    let resizes =
+        |it: &MiddleboxSpec| matches!(&it.kind, Middlebox::AlterPayload(alter) if alter.remove != alter.insert);
+    spec.network.paths.iter().flat_map(|path| &path.middleboxes).any(resizes) || forgets(spec)
 }
 
 /// Every path has a box that loses what it has acknowledged, one segment in twenty or more. Each loss costs the
