@@ -27,7 +27,7 @@ fn verdicts_name_the_command_that_repeats_the_worst_run() {
     let run = succeed(&here, &words);
     assert!(run.contains("congestion   bbr"), "{run}");
     let page = fs::read_to_string(here.join("page.html")).unwrap();
-    assert!(page.contains("High packet loss") && page.contains("rfc9743/shallow-buffers --seed 1"));
+    assert!(page.contains("High packet loss") && page.contains("shallow-buffers --seed 1"));
 }
 
 #[test]
