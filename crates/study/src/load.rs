@@ -14,8 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Loads the scenario called `name`, overridden by each `KEY=VALUE` of `sets`: one in the program, that of a study, a
-/// field study, a case of an evaluation, a drawn condition (`drawn/1/17`), or a file with a scenario, a study, a field study, or a sweep over a
-/// scenario of its own.
+/// field study, a case of an evaluation, a drawn condition (`drawn/1/17`), or a file with a scenario, a study, a field
+/// study, or a sweep over a scenario of its own.
 ///
 /// # Errors
 ///
