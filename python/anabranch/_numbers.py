@@ -124,6 +124,12 @@ class Numbers:
     """Fast recoveries."""
     bytes_received: int
     """Payload bytes received in order on their subflow [B]."""
+    marks_received: int
+    """Packets that arrived marked (ECN) [packets]."""
+    marks_reported: int
+    """Packets that the peer reports as marked (ECN) [packets]."""
+    mark_reductions: int
+    """Reductions of the congestion window for marks (ECN)."""
     timestamps_missing: int
     """Segments received without the timestamps agreed on [segments]."""
     resets_received: int
@@ -174,6 +180,8 @@ class Numbers:
     """Data segments sent on the path, for each path [segments]."""
     path_goodput_bps: list[float | None]
     """Goodput by the bytes first sent on the path, for each path [bit/s]."""
+    links: list[dict[str, Any]]
+    """Times in the queue of each link, what it dropped and marked, and that of its flows."""
     middleboxes: list[dict[str, Any]]
     """Segments that each middlebox altered, dropped and made."""
     version: str

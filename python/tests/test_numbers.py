@@ -40,6 +40,7 @@ LISTS = {
     "path_goodput_bps": ("list[float | None]", "path_goodput_bps_{}", "for each path"),
 }
 OTHERS = {
+    "links": ("list[dict[str, Any]]", "times in the queue of each link, what it dropped and marked, and that of its flows"),
     "middleboxes": ("list[dict[str, Any]]", "segments that each middlebox altered, dropped and made"),
     "version": ("str", "version of Anabranch"),
     "build": ("str", "digest of the build"),

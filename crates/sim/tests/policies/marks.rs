@@ -115,6 +115,9 @@ fn prague_and_cubic_share_a_dual_queue() {
     let ratio = rates[0] / rates[1];
     assert!((0.5..2.0).contains(&ratio), "{rates:?}");
     assert!(rates[0] + rates[1] > 85.0, "{rates:?}");
+    let bottleneck = outcome.links.iter().find(|link| link.name == "a/down").unwrap();
+    let waits: Vec<Duration> = bottleneck.queue.flows.iter().map(|flow| flow.waits.p99).collect();
+    assert!(waits.len() == 2 && waits.iter().min() < Some(&ms(1)), "{waits:?}");
 }
 
 fn goodput_of(transfer: &anabranch_sim::Transfer) -> f64 {
