@@ -43,7 +43,7 @@ impl Connection {
                 .set_timestamps(Some(Timestamps { value: subflow.tx.timestamp(now), echo: subflow.rx.ts_recent }));
         }
         subflow.marks.say(false, &mut segment);
-        segment.ip.ecn = subflow.marks.field(false, self.sender.congestion.capabilities().l4s);
+        segment.ip.ecn = subflow.marks.field(false, self.sender.congestion.capabilities().ect());
         subflow.rx.ack.segments = 0;
         subflow.rx.ack.deadline = None;
         subflow.rx.ack.now = false;
@@ -169,7 +169,7 @@ impl Connection {
         self.subflows[slot].add_sack_beside_data(&mut segment);
         let subflow = &mut self.subflows[slot];
         if sent.len > 0 && !matches!(purpose, Purpose::Retransmission(_)) {
-            segment.ip.ecn = subflow.marks.field(true, self.sender.congestion.capabilities().l4s);
+            segment.ip.ecn = subflow.marks.field(true, self.sender.congestion.capabilities().ect());
             if subflow.marks.take_slowed() {
                 segment.flags = segment.flags.with(Flags::CWR);
             }

@@ -139,14 +139,13 @@ impl Marks {
         }
     }
 
-    /// ECN field of a packet; of classic feedback only of new `data`. `l4s` is true if congestion control asks for the
-    /// marks of L4S, which takes accurate feedback (RFC 9331 §4.2).
-    pub(crate) fn field(&self, data: bool, l4s: bool) -> Ecn {
+    /// ECN field of a packet; of classic feedback only of new `data`. `wanted` is what congestion control asks for: the
+    /// marks of L4S take accurate feedback (RFC 9331 §4.2).
+    pub(crate) fn field(&self, data: bool, wanted: Ecn) -> Ecn {
         match self.feedback {
             _ if self.mangled => Ecn::NotEct,
-            Feedback::Classic if data && !l4s => Ecn::Ect0,
-            Feedback::Accurate if l4s => Ecn::Ect1,
-            Feedback::Accurate => Ecn::Ect0,
+            Feedback::Classic if data && wanted != Ecn::Ect1 => wanted,
+            Feedback::Accurate => wanted,
             _ => Ecn::NotEct,
         }
     }
@@ -311,16 +310,16 @@ mod tests {
         ] {
             let mut marks = Marks::default();
             marks.take_syn(rule, false, &segment(Flags::SYN.with(Flags::ACK), syn_ack, Ecn::NotEct, 0));
-            assert_eq!(marks.field(true, false), capable, "{syn_ack:03b}");
+            assert_eq!(marks.field(true, Ecn::Ect0), capable, "{syn_ack:03b}");
         }
         for (last, capable) in [(0b010, Ecn::Ect0), (0b000, Ecn::NotEct), (0b100, Ecn::NotEct), (0b101, Ecn::Ect0)] {
             let mut marks = agreed(EcnRule::ACCURATE, 0b111);
             marks.take_last_ack(0, &segment(Flags::ACK, last, Ecn::NotEct, 0));
-            assert_eq!(marks.field(false, false), capable, "{last:03b}");
+            assert_eq!(marks.field(false, Ecn::Ect0), capable, "{last:03b}");
         }
         let mut marks = agreed(EcnRule::ACCURATE, 0b111);
-        assert_eq!(marks.field(false, true), Ecn::Ect1);
+        assert_eq!(marks.field(false, Ecn::Ect1), Ecn::Ect1);
         assert_eq!(marks.take(&segment(Flags::ACK, 0, Ecn::NotEct, 0), 2, 3).packets, 0, "zeroed on the way");
-        assert_eq!(marks.field(false, true), Ecn::NotEct);
+        assert_eq!(marks.field(false, Ecn::Ect1), Ecn::NotEct);
     }
 }

@@ -48,7 +48,7 @@ pub use veno::Veno;
 pub use wvegas::WVegas;
 
 use crate::registry::{self, Built, Kind, policies};
-use anabranch_units::{Instant, Window};
+use anabranch_units::{Ecn, Instant, Window};
 
 /// Says how windows grow and fall. `on` is an index into `flows`, for the length of a call.
 pub trait WindowBased: Send {
@@ -109,9 +109,22 @@ pub struct Capabilities {
     /// Its data asks for the marks of L4S, ECT(1) in place of ECT(0) (RFC 9331 §4.1). It has to bear as many of them as
     /// data center TCP does.
     pub l4s: bool,
+    /// It does not say what a mark means, and so its data asks for none (RFC 3168 §6.1.2).
+    pub no_marks: bool,
     /// It needs to know each mark and not only that there was one in a round trip: where the two ends agree on no better
     /// feedback, the receiver says with each ACK whether the latest packets were marked (RFC 8257 §3.2).
     pub precise_marks: bool,
+}
+
+impl Capabilities {
+    /// ECN field of data where marks are agreed on.
+    pub fn ect(self) -> Ecn {
+        match (self.no_marks, self.l4s) {
+            (true, _) => Ecn::NotEct,
+            (_, true) => Ecn::Ect1,
+            _ => Ecn::Ect0,
+        }
+    }
 }
 
 impl Kind for CongestionControl {

@@ -33,8 +33,8 @@
 //! - `MarkConnectionAppLimited()` during ProbeRTT is kept here as a range of delivered bytes (`held_back.rs`).
 //! - "Updating the Model Upon Packet Loss": a tail loss that a probe repaired counts as a loss in the round.
 //!
-//! The draft specifies no response to ECN. A mark would enter where a loss does: [`Path::note_loss`] for the short-term
-//! model, and [`Path::handle_inflight_too_high`] while probing.
+//! The draft specifies no response to ECN, and so data is not ECN-capable. A mark would enter where a loss does:
+//! [`Path::note_loss`] for the short-term model, and [`Path::handle_inflight_too_high`] while probing.
 
 #[cfg(test)]
 mod bottleneck;
@@ -50,7 +50,7 @@ mod startup;
 #[cfg(test)]
 mod tests;
 
-use super::{Ack, CongestionControl, Entry, Flow, LostSegment, Model, ModelBased, PerFlow};
+use super::{Ack, Capabilities, CongestionControl, Entry, Flow, LostSegment, Model, ModelBased, PerFlow};
 use anabranch_units::{Duration, Instant, Rate, Window};
 use path::Path;
 use phase::Phase;
@@ -62,7 +62,8 @@ pub const ENTRY: Entry = Entry::new(
     include_str!("mod.rs"),
     |_| CongestionControl::model_based(Bbr3::default()),
 )
-.paper("draft-ietf-ccwg-bbr");
+.paper("draft-ietf-ccwg-bbr")
+.capabilities(|_| Capabilities { no_marks: true, ..Capabilities::default() });
 
 /// BBR version 3 for every subflow by itself.
 #[derive(Clone, Debug, Default)]
