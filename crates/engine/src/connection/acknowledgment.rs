@@ -47,17 +47,17 @@ impl Sender {
         if let Some(sample) = out.rate {
             subflow.tx.note_rate(now, sample, out.rtt);
         }
-        let told = subflow.marks.take(segment, ack, out.delivered_segments.into());
-        note_told(subflow, told, out.delivered);
+        let told = subflow.marks.take(segment, ack, una, out.delivered_segments.into());
+        let marked = note_told(subflow, told, out.delivered_segments.into(), out.delivered);
         let revived = out.acked > 0 && std::mem::take(&mut subflow.liveness.potentially_failed);
-        self.tell_congestion(now, subflow, &out, told, (cwnd, in_flight, flight_size));
+        self.tell_congestion(now, subflow, &out, (told, marked), (cwnd, in_flight, flight_size));
         revived
     }
 
     /// Takes in what a segment reports of marks that acknowledges `ack` on a subflow, and nothing new.
     pub(super) fn take_marks(&mut self, now: Instant, subflow: &mut Subflow, segment: &Segment, ack: u64) {
-        let told = subflow.marks.take(segment, ack, 0);
-        note_told(subflow, told, 0);
+        let told = subflow.marks.take(segment, ack, subflow.tx.recovery.snd_una(), 0);
+        note_told(subflow, told, 0, 0);
         self.answer_mark(now, subflow, told, subflow.tx.flight_size());
     }
 
@@ -65,14 +65,15 @@ impl Sender {
     /// is that before the ACK.
     fn answer_mark(&mut self, now: Instant, subflow: &mut Subflow, told: Told, flight_size: Bytes) {
         let repairing = matches!(subflow.tx.recovery.phase(), Phase::Recovery | Phase::Loss);
-        if told.packets == 0 || repairing || subflow.marks.round_ends.is_some() {
+        // A mark of an ACK says nothing of a path on which nothing is in flight.
+        let idle = flight_size.is_zero();
+        if told.packets == 0 || repairing || idle || subflow.marks.round_ends.is_some() {
             return;
         }
-        if self.congestion.on_mark(now, subflow.id, flight_size) {
-            subflow.counts.mark_reductions += 1;
-            subflow.marks.round_ends = Some(subflow.tx.recovery.snd_nxt());
-            subflow.marks.slowed = true;
-        }
+        subflow.counts.mark_reductions += u64::from(self.congestion.on_mark(now, subflow.id, flight_size));
+        // A control that answers no marks has answered this one all the same, or the peer would echo it for ever.
+        subflow.marks.round_ends = Some(subflow.tx.recovery.snd_nxt());
+        subflow.marks.slowed = true;
     }
 
     /// Tells congestion control the effects of an ACK on a subflow: what recovery learned first, since that moves the
@@ -82,11 +83,10 @@ impl Sender {
         now: Instant,
         subflow: &mut Subflow,
         out: &AckOut,
-        told: Told,
+        (told, marked): (Told, u64),
         before: (Bytes, Bytes, Bytes),
     ) {
         let (cwnd, in_flight_before, flight_size) = before;
-        let marked = subflow.marks.unheard.min(out.delivered);
         let over = subflow.marks.round_ends.is_some_and(|end| subflow.tx.recovery.snd_una() > end);
         let Subflow { id, tx, .. } = &*subflow;
         let id = *id;
@@ -115,19 +115,21 @@ impl Sender {
         }
         if out.undo {
             self.congestion.on_spurious(now, id);
-            subflow.marks.slowed = false;
+            subflow.marks.slowed &= subflow.marks.round_ends.is_some();
         }
         if out.tail_loss_repaired {
             self.congestion.on_fast_retransmit(now, id, flight_size);
             self.congestion.on_recovered(now, id);
+            (subflow.marks.round_ends, subflow.marks.slowed) = (None, true);
         }
         if out.entered_recovery {
             self.enter_recovery(now, subflow, flight_size);
         }
-        self.answer_mark(now, subflow, told, flight_size);
+        if !out.tail_loss_repaired {
+            self.answer_mark(now, subflow, told, flight_size);
+        }
         self.tell_losses(now, subflow);
         if out.delivered > 0 {
-            subflow.marks.unheard -= marked;
             self.congestion.on_ack(now, id, &ack);
         }
     }
@@ -264,16 +266,19 @@ impl Connection {
     }
 }
 
-/// Counts what the peer reports with an ACK that delivers `delivered` bytes. A classic echo says nothing of how many of
-/// them were marked, and counts for all (RFC 8257 §3.3).
-fn note_told(subflow: &mut Subflow, told: Told, delivered: u64) {
+/// Counts what the peer reports with an ACK that delivers so many segments and bytes; returns how many of these bytes
+/// were marked. A classic echo says nothing of how
+/// many of them were marked, and counts for all (RFC 8257 §3.3); packets without data have no bytes.
+fn note_told(subflow: &mut Subflow, told: Told, segments: u64, delivered: u64) -> u64 {
     if told.packets == 0 {
-        return;
+        return 0;
     }
     subflow.counts.marks_reported += told.packets;
-    let classic = subflow.marks.feedback() == Feedback::Classic;
-    let bytes = if classic { delivered } else { told.packets.saturating_mul(subflow.tx.mss.into()) };
-    subflow.marks.unheard = subflow.marks.unheard.saturating_add(bytes);
+    match (subflow.marks.feedback(), segments) {
+        (Feedback::Classic, _) => delivered,
+        (_, 0) => 0,
+        _ => delivered * told.packets.min(segments) / segments,
+    }
 }
 
 /// Ranges of subflow offsets; how many count is said beside them.

@@ -202,7 +202,8 @@ impl Connection {
         let (subflow, profile) = (&mut self.subflows[slot], &shared.config.profile);
         let mss = shared.mtus.mss(&subflow.flow, profile);
         subflow.take_syn(now, syn, mss, profile, dss);
-        subflow.marks.take_syn(profile.ecn, precise, syn);
+        let crossed = subflow.state == State::SynSent && !syn.flags.has(Flags::ACK);
+        subflow.marks.take_syn(profile.ecn, precise, crossed, syn);
     }
 
     /// The answer to our SYN.
@@ -358,6 +359,7 @@ impl Connection {
                 self.subflows[slot].rx.ack.now = true;
             } else if segment.seq == subflow.rx.irs {
                 // Our SYN/ACK was lost.
+                self.subflows[slot].marks.take_syn_again(segment);
                 self.send_handshake(now, slot, shared);
             }
             return false;

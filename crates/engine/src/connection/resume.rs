@@ -52,7 +52,7 @@ pub(crate) fn answer_without_join(now: Instant, syn: &Segment, shared: &mut Shar
 impl Connection {
     /// The connection whose SYN was answered with `cookie`, as if it waited for `ack`, which is to be handled next.
     pub(crate) fn resume(now: Instant, id: ConnectionId, cookie: &Cookie, ack: &Segment, shared: &mut Shared) -> Self {
-        let mut syn = cookie.terms.syn(shared.config.profile.ecn, ack);
+        let mut syn = cookie.terms.syn(Some(shared.config.profile.ecn), ack);
         let keys = find_capable(ack).filter(|capable| usable(capable) && capable.sender_key.is_some());
         let ours = keys.and_then(|capable| capable.receiver_key);
         if let (Some(capable), Some(_)) = (keys, ours) {
@@ -104,8 +104,7 @@ impl Connection {
         if self.forbids_join(&ack.flow, shared).is_some() {
             return false;
         }
-        let slot =
-            self.take_join(now, &pending.terms.syn(shared.config.profile.ecn, ack), &pending.join, pending.own, shared);
+        let slot = self.take_join(now, &pending.terms.syn(None, ack), &pending.join, pending.own, shared);
         self.subflows[slot].adopt(now, pending.iss, ack, unknown_rtt(&shared.config.profile));
         shared.counters.deferred_joins_received += 1;
         true

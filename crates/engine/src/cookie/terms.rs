@@ -92,18 +92,18 @@ impl Terms {
         answer
     }
 
-    /// The SYN that these terms answered, without MPTCP options, as far as `ack`, the answer to the SYN/ACK, shows it to
-    /// a host with this rule.
-    pub(crate) fn syn(self, rule: EcnRule, ack: &Segment) -> Segment {
+    /// The SYN that these terms answered, without MPTCP options, as far as `ack`, the answer to the SYN/ACK, shows it. Of
+    /// a cookie that also shows to a host with this rule if feedback of marks is accurate.
+    pub(crate) fn syn(self, cookie: Option<EcnRule>, ack: &Segment) -> Segment {
         let isn = SubflowSeq::new(ack.seq.get().wrapping_sub(1));
         let mut syn = Segment::new(ack.flow, Flags::SYN, isn, SubflowSeq::new(0));
         let Terms { mss, window_scale, sack, timestamps, ecn, of_syn } = self;
         *syn.options.handshake_mut() = Handshake { mss: Some(mss), window_scale, sack_permitted: sack };
         syn.options.set_timestamps(ack.options.timestamps().filter(|_| timestamps));
         // An ordinary ACK has none of these flags.
-        let accurate = rule.accepts == Feedback::Accurate && ack.ace() > 1;
-        let asked = if ecn == Feedback::Off && accurate { Feedback::Accurate } else { ecn };
-        syn.set_ace(EcnRule { asks: asked, ..rule }.of_syn());
+        let accurate = cookie.is_some_and(|rule| rule.accepts == Feedback::Accurate) && ack.ace() > 1;
+        let asks = if ecn == Feedback::Off && accurate { Feedback::Accurate } else { ecn };
+        syn.set_ace(EcnRule { asks, ..EcnRule::OFF }.of_syn());
         syn.ip.ecn = of_syn;
         syn
     }

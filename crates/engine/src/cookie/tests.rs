@@ -74,7 +74,7 @@ fn what_was_agreed_on_marks_comes_back() {
         let (mut ack, echo) = ack(flow(4000), 5, &cookie);
         ack.set_ace(ace);
         let answered = cookies.answered(START, &ack, echo.filter(|_| timestamps)).unwrap();
-        let agreed = rule.on_syn(&answered.terms.syn(rule, &ack));
+        let agreed = rule.on_syn(&answered.terms.syn(Some(rule), &ack));
         assert_eq!(agreed, expected, "{ecn:?}, timestamps {timestamps}");
     }
 }

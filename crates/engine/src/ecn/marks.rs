@@ -19,14 +19,14 @@ pub(crate) struct Marks {
     told_once: bool,
     /// Our packets that the peer reports as marked, modulo 8 (s.cep of RFC 9768, less its first value).
     reported: u8,
-    /// Bytes reported as marked that congestion control has not heard of.
-    pub(crate) unheard: u64,
     /// Offset whose acknowledgment ends the round trip in which the window fell for a mark.
     pub(crate) round_ends: Option<u64>,
     /// The window fell, and the next new data says so (CWR).
     pub(crate) slowed: bool,
     /// The peer's packets that came marked (r.cep, less its first value).
     received: u64,
+    /// Those of them since the last segment of ours.
+    untold: u64,
     /// ECN field of the latest packet.
     latest: Ecn,
     /// A mark is echoed until the peer says that it has slowed down (classic feedback).
@@ -95,14 +95,16 @@ impl Marks {
     }
 
     /// Begins with what `syn`, the peer's SYN or SYN/ACK, agrees to. `precise` is true if a classic echo is to tell of
-    /// the latest packets alone, as congestion control wants it.
-    pub(crate) fn take_syn(&mut self, rule: EcnRule, precise: bool, syn: &Segment) {
+    /// the latest packets alone, as congestion control wants it; `crossed`, if ours is on its way (RFC 9293 §3.5).
+    pub(crate) fn take_syn(&mut self, rule: EcnRule, precise: bool, crossed: bool, syn: &Segment) {
         let answer = syn.flags.has(Flags::ACK);
+        // SYNs that cross agree to no more than either asks for.
+        let rule = if crossed { EcnRule { accepts: rule.accepts.min(rule.asks), ..rule } } else { rule };
         let feedback = if answer { rule.on_syn_ack(syn) } else { rule.on_syn(syn) };
         *self = Marks { precise, ..Marks::agreed(feedback, syn.ip.ecn) };
         if answer && feedback == Feedback::Accurate {
             // Our SYN was not ECN-capable.
-            self.mangled = syn.ace() != reflected(Ecn::NotEct);
+            self.mangled = !matches!(syn.ace(), 0b010 | 0b101);
             self.received = u64::from(syn.ip.ecn == Ecn::Ce && !self.mangled);
         }
     }
@@ -128,8 +130,14 @@ impl Marks {
         }
     }
 
+    /// The peer repeats its SYN: the answer tells how this one came (RFC 9768 §3.1.5).
+    pub(crate) fn take_syn_again(&mut self, syn: &Segment) {
+        self.of_syn = syn.ip.ecn;
+    }
+
     /// Adds what each segment of an open subflow says; the last of a handshake says how the SYN/ACK came.
-    pub(crate) fn say(&self, ends_handshake: bool, segment: &mut Segment) {
+    pub(crate) fn say(&mut self, ends_handshake: bool, segment: &mut Segment) {
+        self.untold = 0;
         match self.feedback {
             Feedback::Off => {}
             Feedback::Classic if self.echoing => segment.flags = segment.flags.with(Flags::ECE),
@@ -165,7 +173,10 @@ impl Marks {
             Feedback::Off => Arrived::default(),
             Feedback::Accurate => {
                 self.received += packets;
-                Arrived { marked: packets, at_once: changed && has_data, quick: false }
+                self.untold += packets;
+                // ACKs of ACKs at most for each third mark (RFC 9768 §3.2.2.5.1).
+                let many = self.untold >= if has_data { 2 } else { 3 };
+                Arrived { marked: packets, at_once: (changed && has_data) || many, quick: false }
             }
             Feedback::Classic if !has_data => Arrived::default(),
             Feedback::Classic if self.precise => {
@@ -182,11 +193,13 @@ impl Marks {
         }
     }
 
-    /// Takes what a segment reports that acknowledges offset `ack` and newly delivers `segments` of ours. A repeated or
-    /// overtaken one says nothing new, unless its timestamp is the latest (Linux, RFC 9768 §3.2.2.5.2).
-    pub(crate) fn take(&mut self, segment: &Segment, ack: u64, segments: u64) -> Told {
+    /// Takes what a segment reports that acknowledges offset `ack`, where all before `una` was acknowledged, and newly
+    /// delivers `segments` of ours. A repeated or overtaken one says nothing new, unless its timestamp is the latest
+    /// (Linux, RFC 9768 §3.2.2.5.2).
+    pub(crate) fn take(&mut self, segment: &Segment, ack: u64, una: u64, segments: u64) -> Told {
         match self.feedback {
             Feedback::Off => Told::default(),
+            Feedback::Classic if ack < una => Told::default(),
             Feedback::Classic => Told { packets: u64::from(segment.flags.has(Flags::ECE)) },
             // Until our first data is acknowledged it may be a repetition of the handshake's last ACK.
             Feedback::Accurate if ack <= 1 || (segments == 0 && !self.newer) => Told::default(),
@@ -236,7 +249,7 @@ mod tests {
 
     fn agreed(rule: EcnRule, ace: u8) -> Marks {
         let mut marks = Marks::default();
-        marks.take_syn(rule, false, &segment(Flags::SYN, ace, Ecn::NotEct, 0));
+        marks.take_syn(rule, false, false, &segment(Flags::SYN, ace, Ecn::NotEct, 0));
         marks
     }
 
@@ -244,20 +257,20 @@ mod tests {
     #[test]
     fn a_classic_mark_is_echoed_until_the_sender_has_slowed_down() {
         let mut marks = agreed(EcnRule::CLASSIC, 0b011);
-        let echo = |marks: &Marks| {
+        let echo = |marks: &mut Marks| {
             let mut ack = segment(Flags::ACK, 0, Ecn::NotEct, 0);
             marks.say(false, &mut ack);
             ack.flags.has(Flags::ECE)
         };
-        assert!(!echo(&marks));
+        assert!(!echo(&mut marks));
         let first = marks.note(&segment(Flags::ACK, 0, Ecn::Ce, 1000), 1000);
         assert_eq!(first, Arrived { marked: 1, at_once: false, quick: true });
         marks.note(&segment(Flags::ACK, 0, Ecn::Ect0, 1000), 1000);
-        assert!(echo(&marks));
+        assert!(echo(&mut marks));
         marks.note(&segment(Flags::ACK.with(Flags::CWR), 0b010, Ecn::Ce, 1000), 1000);
-        assert!(echo(&marks), "CWR counts before the mark");
+        assert!(echo(&mut marks), "CWR counts before the mark");
         let last = marks.note(&segment(Flags::ACK.with(Flags::CWR), 0b010, Ecn::Ect0, 1000), 1000);
-        assert!(last.at_once && !echo(&marks));
+        assert!(last.at_once && !echo(&mut marks));
     }
 
     /// RFC 8257 §3.2.
@@ -273,14 +286,14 @@ mod tests {
     #[test]
     fn accurate_feedback_counts_packets_of_a_merged_segment() {
         let mut marks = agreed(EcnRule::ACCURATE, 0b111);
-        let told = |marks: &Marks| {
+        let told = |marks: &mut Marks| {
             let mut ack = segment(Flags::ACK, 0, Ecn::NotEct, 0);
             marks.say(false, &mut ack);
             ack.ace()
         };
-        assert_eq!(told(&marks), 5);
+        assert_eq!(told(&mut marks), 5);
         let arrived = marks.note(&segment(Flags::ACK, 5, Ecn::Ce, 3500), 1000);
-        assert_eq!((arrived.marked, arrived.at_once, told(&marks)), (4, true, 1));
+        assert_eq!((arrived.marked, arrived.at_once, told(&mut marks)), (4, true, 1));
         assert_eq!(marks.note(&segment(Flags::ACK, 5, Ecn::Ce, 0), 1000).marked, 1, "a pure ACK counts");
     }
 
@@ -288,7 +301,7 @@ mod tests {
     #[test]
     fn what_the_counter_leaves_open_counts_as_marked() {
         let mut marks = agreed(EcnRule::ACCURATE, 0b111);
-        let mut told = |ace, segments| marks.take(&segment(Flags::ACK, ace, Ecn::NotEct, 0), 2, segments).packets;
+        let mut told = |ace, segments| marks.take(&segment(Flags::ACK, ace, Ecn::NotEct, 0), 2, 2, segments).packets;
         assert_eq!(told(5, 1), 0);
         assert_eq!(told(0, 4), 3);
         assert_eq!(told(0, 1), 0);
@@ -297,7 +310,7 @@ mod tests {
         assert_eq!(told(1, 8), 8);
         assert_eq!(told(3, 0), 0, "nothing new");
         marks.newer = true;
-        assert_eq!(marks.take(&segment(Flags::ACK, 3, Ecn::NotEct, 0), 2, 0).packets, 2);
+        assert_eq!(marks.take(&segment(Flags::ACK, 3, Ecn::NotEct, 0), 2, 2, 0).packets, 2);
     }
 
     #[test]
@@ -309,7 +322,7 @@ mod tests {
             (EcnRule::CLASSIC, 0b001, Ecn::Ect0),
         ] {
             let mut marks = Marks::default();
-            marks.take_syn(rule, false, &segment(Flags::SYN.with(Flags::ACK), syn_ack, Ecn::NotEct, 0));
+            marks.take_syn(rule, false, false, &segment(Flags::SYN.with(Flags::ACK), syn_ack, Ecn::NotEct, 0));
             assert_eq!(marks.field(true, Ecn::Ect0), capable, "{syn_ack:03b}");
         }
         for (last, capable) in [(0b010, Ecn::Ect0), (0b000, Ecn::NotEct), (0b100, Ecn::NotEct), (0b101, Ecn::Ect0)] {
@@ -319,7 +332,7 @@ mod tests {
         }
         let mut marks = agreed(EcnRule::ACCURATE, 0b111);
         assert_eq!(marks.field(false, Ecn::Ect1), Ecn::Ect1);
-        assert_eq!(marks.take(&segment(Flags::ACK, 0, Ecn::NotEct, 0), 2, 3).packets, 0, "zeroed on the way");
+        assert_eq!(marks.take(&segment(Flags::ACK, 0, Ecn::NotEct, 0), 2, 2, 3).packets, 0, "zeroed on the way");
         assert_eq!(marks.field(false, Ecn::Ect1), Ecn::NotEct);
     }
 }

@@ -70,10 +70,11 @@ impl EcnRule {
         }
     }
 
-    /// The feedback agreed on with a host that answers ours with this SYN/ACK (RFC 9768 Table 2; RFC 3168 §6.1.1).
+    /// The feedback agreed on with a host that answers ours with this SYN/ACK (RFC 9768 Table 2; RFC 3168 §6.1.1). What
+    /// has no meaning yet is that of a host to come (§3.1.3).
     pub(crate) fn on_syn_ack(self, answer: &Segment) -> Feedback {
         match (self.asks, answer.ace()) {
-            (Feedback::Accurate, 0b001 | 0b101) => Feedback::Classic,
+            (Feedback::Accurate, 0b001) => Feedback::Classic,
             (Feedback::Accurate, ace) if !matches!(ace, 0b000 | 0b111) => Feedback::Accurate,
             (Feedback::Classic, _) if answer.flags.0 & (Flags::ECE.0 | Flags::CWR.0) == Flags::ECE.0 => {
                 Feedback::Classic
@@ -126,7 +127,7 @@ mod tests {
             // ace    asked for accurate, classic, nothing
             (0b000, [off; 3]),
             (0b001, [classic, classic, off]),
-            (0b101, [classic, classic, off]),
+            (0b101, [accurate, classic, off]),
             (0b010, [accurate, off, off]),
             (0b011, [accurate, off, off]),
             (0b100, [accurate, off, off]),

@@ -45,7 +45,7 @@ impl Subflow {
     /// that it is alive. Takes an RTT sample as a receiver of data if `autotuned`.
     pub(crate) fn note_valid(&mut self, now: Instant, start: u64, segment: &Segment, autotuned: bool) {
         let Subflow { tx, rx, liveness, marks, counts, .. } = self;
-        let arrived = marks.note(segment, tx.mss.into());
+        let arrived = marks.note(segment, tx.mss_option.into());
         counts.marks_received += arrived.marked;
         rx.ack.now |= arrived.at_once;
         if arrived.quick {

@@ -2,6 +2,7 @@
 
 use super::{Subflow, Tx};
 use crate::dss_form::LONGEST_DSS;
+use crate::ecn::Feedback;
 use crate::path_mtu::segment_in;
 use crate::recovery::Sent;
 use anabranch_wire::{Flags, Segment, sack_room};
@@ -55,6 +56,10 @@ impl Subflow {
         let mut beside = Segment::new(segment.flow, Flags::ACK, seq, segment.ack);
         beside.window = segment.window;
         beside.options.set_timestamps(segment.options.timestamps());
+        // As much of marks as any ACK; that the window fell is for data to say.
+        let accurate = self.marks.feedback() == Feedback::Accurate;
+        beside.set_ace(segment.ace() & if accurate { 0b111 } else { 0b001 });
+        beside.ip.ecn = self.marks.field(false, segment.ip.ecn);
         beside
     }
 }

@@ -171,7 +171,7 @@ proptest! {
                     prop_assert_eq!(model, other.model(flow.id, Some(Duration::from_millis(1))));
                     prop_assert_eq!(model.is_some(), one.is_model_based());
                     prop_assert!(model.is_none_or(|model| !model.pacing.is_zero()), "{}: {:?}", entry.name, model);
-                    prop_assert_eq!(one.phase(flow.id).is_some(), one.is_model_based(), "{}", entry.name);
+                    prop_assert!(one.phase(flow.id).is_none() || one.is_model_based(), "{}", entry.name);
                     let variables = one.variables(flow.id);
                     let number = variables.iter().all(|(_, value)| !value.is_nan() && *value >= 0.0);
                     prop_assert!(number, "{}: {:?}", entry.name, variables);
@@ -197,6 +197,10 @@ proptest! {
                         prop_assert!(after.cwnd >= before.cwnd, "{}: a pause took window", entry.name);
                     }
                     Step::Lost(_) => prop_assert_eq!(before, after, "{}: only models want single losses", entry.name),
+                    // A loss in the round trip of a mark may count where marks are answered by little.
+                    Step::FastRetransmit(_) if before.recovering && one.capabilities().precise_marks => {
+                        prop_assert!(after.cwnd <= before.cwnd, "{}: a loss raised the window", entry.name);
+                    }
                     Step::FastRetransmit(_) | Step::Mark(_) if before.recovering => {
                         prop_assert_eq!(before, after, "{}", entry.name);
                     }

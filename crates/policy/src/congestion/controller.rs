@@ -48,6 +48,8 @@ struct Past {
     plus_plus: PlusPlus,
     /// The recovery that goes on, under PRR.
     reduction: Option<Reduction>,
+    /// What goes on is the round trip of a mark.
+    by_mark: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -314,9 +316,14 @@ impl Controller {
     /// recovery. `in_flight` is FlightSize (RFC 5681 §2): sent and not cumulatively acknowledged, lost segments
     /// included. It matters when less was in flight than the window admitted, and the rules are not those of Linux.
     pub fn on_fast_retransmit(&mut self, now: Instant, id: SubflowId, in_flight: Bytes) {
-        let Some(on) = self.find(id).filter(|&on| !self.flows[on].recovering) else {
+        // A loss in the round trip of a mark is answered by the mark (RFC 8511 §3), unless marks are answered by
+        // little: then as in any other (RFC 8257 §3.5, Linux).
+        let precise = self.algorithm.capabilities.precise_marks;
+        let free = |on: &usize| !self.flows[*on].recovering || (precise && self.pasts[*on].by_mark);
+        let Some(on) = self.find(id).filter(free) else {
             return;
         };
+        self.pasts[on].by_mark = false;
         let in_flight = self.begin_reduction(on, in_flight);
         match &mut self.algorithm.policy {
             CongestionControl::WindowBased(algorithm) => {
@@ -348,7 +355,7 @@ impl Controller {
             let ssthresh = algorithm.on_mark(now, on, in_flight, &self.flows);
             self.fall(on, ssthresh);
         }
-        self.flows[on].recovering = true;
+        (self.flows[on].recovering, self.pasts[on].by_mark) = (true, true);
         true
     }
 
@@ -374,8 +381,12 @@ impl Controller {
     /// All that was in flight at the loss or the timeout is acknowledged.
     pub fn on_recovered(&mut self, now: Instant, id: SubflowId) {
         if let Some(on) = self.find(id) {
+            if self.algorithm.is_model_based() && !self.flows[on].recovering && !self.pasts[on].after_rto {
+                // The round trip of a mark, of which a model knows the end itself.
+                return;
+            }
             self.flows[on].recovering = false;
-            self.pasts[on].after_rto = false;
+            (self.pasts[on].after_rto, self.pasts[on].by_mark) = (false, false);
             if self.pasts[on].reduction.take().is_some() && !self.algorithm.is_model_based() {
                 self.flows[on].cwnd = self.flows[on].ssthresh;
             }
@@ -412,7 +423,7 @@ impl Controller {
         flow.cwnd = flow.segment();
         flow.recovering = false;
         let past = &mut self.pasts[on];
-        (past.after_rto, past.reduction) = (true, None);
+        (past.after_rto, past.reduction, past.by_mark) = (true, None, false);
         past.watch.restart();
         past.plus_plus = PlusPlus::default();
     }
@@ -433,7 +444,7 @@ impl Controller {
             flow.ssthresh = flow.ssthresh.max(undo.ssthresh);
         }
         flow.recovering = false;
-        self.pasts[on].after_rto = false;
+        (self.pasts[on].after_rto, self.pasts[on].by_mark) = (false, false);
         self.pasts[on].cwnd_at_loss = undo.cwnd_at_loss;
         self.algorithm.on_spurious(now, on, &self.flows);
     }
@@ -448,9 +459,14 @@ impl Controller {
             let cwnd = cwnd.max(self.flows[on].cwnd);
             self.set(on, WindowUpdate { cwnd, ssthresh: Window::INFINITE }, true);
         }
-        if self.flows[on].recovering || idle <= rto || self.algorithm.is_model_based() {
+        if self.is_repairing(on) || idle <= rto || self.algorithm.is_model_based() {
             return;
         }
+        // Nothing is in flight that could end the round trip of a mark.
+        let settled = self.settled(on);
+        let past = &mut self.pasts[on];
+        (past.by_mark, past.reduction) = (false, None);
+        (self.flows[on].recovering, self.flows[on].cwnd) = (false, settled);
         if self.rules.idle_restart {
             let restarted = self.restarted(on, idle, rto);
             let flow = &mut self.flows[on];
@@ -467,7 +483,7 @@ impl Controller {
             Some(on)
                 if self.rules.idle_restart
                     && !self.algorithm.is_model_based()
-                    && !self.flows[on].recovering
+                    && !self.is_repairing(on)
                     && idle > rto =>
             {
                 self.restarted(on, idle, rto).whole()
@@ -476,10 +492,21 @@ impl Controller {
         }
     }
 
+    /// Returns true in a loss recovery.
+    fn is_repairing(&self, on: usize) -> bool {
+        self.flows[on].recovering && !self.pasts[on].by_mark
+    }
+
+    /// The window once the round trip of a mark is over.
+    fn settled(&self, on: usize) -> Window {
+        let (flow, past) = (&self.flows[on], &self.pasts[on]);
+        if past.by_mark && past.reduction.is_some() { flow.ssthresh } else { flow.cwnd }
+    }
+
     fn restarted(&self, on: usize, idle: Duration, rto: Duration) -> Window {
-        let flow = &self.flows[on];
-        let restart = self.rules.initial_window.window(flow.mss).min(flow.cwnd);
-        let (mut cwnd, mut left) = (flow.cwnd, idle.saturating_sub(rto));
+        let settled = self.settled(on);
+        let restart = self.rules.initial_window.window(self.flows[on].mss).min(settled);
+        let (mut cwnd, mut left) = (settled, idle.saturating_sub(rto));
         while !left.is_zero() && cwnd > restart {
             cwnd /= 2.0;
             left = left.saturating_sub(rto);

@@ -119,7 +119,9 @@ impl ModelBased for Prague {
     }
 
     fn on_mark(&mut self, _now: Instant, flow: &Flow) -> bool {
-        self.paths.of(flow).marked = true;
+        let path = self.paths.of(flow);
+        // What marks took is not given back with an unfounded loss before.
+        (path.marked, path.before_loss) = (true, None);
         true
     }
 
@@ -127,12 +129,12 @@ impl ModelBased for Prague {
     fn on_rto(&mut self, _now: Instant, flow: &Flow) {
         let path = self.paths.of(flow);
         path.begin_repair(flow);
-        (path.after_loss, path.repairing, path.avoiding) = (None, false, false);
+        (path.after_loss, path.marked, path.repairing, path.avoiding) = (None, false, false, false);
     }
 
     fn on_rto_again(&mut self, _now: Instant, flow: &Flow) {
         let path = self.paths.of(flow);
-        (path.after_loss, path.repairing, path.avoiding) = (None, false, false);
+        (path.after_loss, path.marked, path.repairing, path.avoiding) = (None, false, false, false);
     }
 
     fn on_recovered(&mut self, _now: Instant, flow: &Flow) {
