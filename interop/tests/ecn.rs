@@ -1,5 +1,5 @@
-//! Marks (ECN): what the engine and the kernel agree on under each of Linux' six settings of `tcp_ecn` at either end, and
-//! whether each end reports the marks that the other's packets came with. Both directions pass FQ-CoDel.
+//! Marks (ECN): what the engine and the kernel agree on under each of Linux' six settings of `tcp_ecn` at either end,
+//! and whether each end reports the marks that the other's packets came with. Both directions pass FQ-CoDel.
 
 use anabranch_engine::{EcnRule, Feedback};
 use anabranch_host::Namespace;

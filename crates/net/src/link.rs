@@ -41,7 +41,7 @@ pub(crate) struct Link<P> {
     clock: Instant,
     server: Server,
     queue: QueueLimit,
-    /// What `queue` is at the present rate.
+    /// Limit that `queue` comes to at the present rate.
     limit: Limit,
     /// Packets that wait in an order of their own; `None` if they are served as they come.
     waiters: Option<Box<Waiters<P>>>,

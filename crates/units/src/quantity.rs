@@ -74,8 +74,8 @@ pub fn share(text: &str) -> Result<f64, Refusal> {
     Ok(share)
 }
 
-/// Parses the capacity of a queue: `"100p"` in packets, `"64KiB"` in bytes, `"1bdp"` in bandwidth-delay
-/// products, `"50ms"` in time.
+/// Parses the capacity of a queue: `"100p"` in packets, `"64KiB"` in bytes, `"1bdp"` in bandwidth-delay products,
+/// `"50ms"` in time.
 pub fn queue(text: &str) -> Result<Queue, Refusal> {
     const ACCEPTED: &str = "packets \"100p\", bytes \"64KiB\", bandwidth-delay products \"1bdp\" or a time \"50ms\"";
     let (number, unit) = split(text, ACCEPTED)?;

@@ -93,8 +93,8 @@ pub struct Segment {
     pub ip: IpHeader,
     /// Control bits.
     pub flags: Flags,
-    /// The four bits before the control bits (RFC 9293 §3.1): to be sent as zero and ignored, but for the last, which is
-    /// AE, the highest bit of [`Segment::ace`].
+    /// The four bits before the control bits (RFC 9293 §3.1): to be sent as zero and ignored, but for the last, which
+    /// is AE, the highest bit of [`Segment::ace`].
     pub reserved: u8,
     /// The window field as it stands in the header, not yet scaled.
     pub window: u16,

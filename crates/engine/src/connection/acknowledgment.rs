@@ -267,8 +267,8 @@ impl Connection {
 }
 
 /// Counts what the peer reports with an ACK that delivers so many segments and bytes; returns how many of these bytes
-/// were marked. A classic echo says nothing of how
-/// many of them were marked, and counts for all (RFC 8257 §3.3); packets without data have no bytes.
+/// were marked. A classic echo says nothing of how many of them were marked, and counts for all (RFC 8257 §3.3);
+/// packets without data have no bytes.
 fn note_told(subflow: &mut Subflow, told: Told, segments: u64, delivered: u64) -> u64 {
     if told.packets == 0 {
         return 0;

@@ -168,6 +168,7 @@ impl Connection {
         }
         self.subflows[slot].add_sack_beside_data(&mut segment);
         let subflow = &mut self.subflows[slot];
+        // What is repeated is not ECN-capable under classic feedback, and says no CWR (RFC 3168 §6.1.5).
         if sent.len > 0 && !matches!(purpose, Purpose::Retransmission(_)) {
             segment.ip.ecn = subflow.marks.field(true, self.sender.congestion.capabilities().ect());
             if subflow.marks.take_slowed() {

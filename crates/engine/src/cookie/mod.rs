@@ -11,9 +11,9 @@
 //! our key, which the third ACK repeats (RFC 8684 §3.1). A cookie counts in its period and the next.
 //!
 //! With timestamps, `code` is one of 16 MSS values, and the lowest six bits of the SYN/ACK's TSval, which the third ACK
-//! echoes, are classic ECN, window scale and SACK-permitted (as in Linux). Without them, two bits of `code` are the MSS and two
-//! say which of four sets of SACK and window scale is in use, so that clients without timestamps keep SACK and most of
-//! their window. Values between those that can be said are rounded down.
+//! echoes, are classic ECN, window scale and SACK-permitted (as in Linux). Without them, two bits of `code` are the MSS
+//! and two say which of four sets of SACK and window scale is in use, so that clients without timestamps keep SACK and
+//! most of their window. Values between those that can be said are rounded down.
 //!
 //! **Forgery.** A blind ACK is taken if the number it acknowledges is one of 2 periods × 16 codes among 2³²: with
 //! probability 2⁻²⁷, or once in 37 minutes at 60,000 ACKs per second, and only within two periods after a cookie was

@@ -92,8 +92,8 @@ impl Terms {
         answer
     }
 
-    /// The SYN that these terms answered, without MPTCP options, as far as `ack`, the answer to the SYN/ACK, shows it. Of
-    /// a cookie that also shows to a host with this rule if feedback of marks is accurate.
+    /// The SYN that these terms answered, without MPTCP options, as far as `ack`, the answer to the SYN/ACK, shows it.
+    /// Of a cookie that also shows to a host with this rule if feedback of marks is accurate.
     pub(crate) fn syn(self, cookie: Option<EcnRule>, ack: &Segment) -> Segment {
         let isn = SubflowSeq::new(ack.seq.get().wrapping_sub(1));
         let mut syn = Segment::new(ack.flow, Flags::SYN, isn, SubflowSeq::new(0));

@@ -4,10 +4,10 @@ use super::{EcnRule, Feedback};
 use anabranch_units::Ecn;
 use anabranch_wire::{Flags, Segment};
 
-/// What two ends of a subflow know of the marks of their packets.
+/// Knowledge of two ends of a subflow about the marks of their packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marks {
-    /// What they agreed on.
+    /// Feedback that they agreed on.
     feedback: Feedback,
     /// ECN field of the peer's SYN or SYN/ACK, which the answer to it tells (RFC 9768 Tables 2 and 3).
     of_syn: Ecn,
@@ -35,7 +35,7 @@ pub(crate) struct Marks {
     precise: bool,
 }
 
-/// What is due after a segment has arrived.
+/// Consequences of an arriving segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Arrived {
     /// Packets that came marked.
@@ -46,7 +46,7 @@ pub(crate) struct Arrived {
     pub(crate) quick: bool,
 }
 
-/// What the peer reports with a segment.
+/// Report of the peer with a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Told {
     /// Packets newly reported as marked; of classic feedback one for each echo.

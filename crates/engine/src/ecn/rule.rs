@@ -29,7 +29,7 @@ impl Feedback {
 /// Feedback that a host asks for, and the most that it agrees to (Linux `tcp_ecn`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EcnRule {
-    /// What its SYNs ask for.
+    /// Feedback that its SYNs ask for.
     pub asks: Feedback,
     /// The most that it agrees to where the peer asks.
     pub accepts: Feedback,

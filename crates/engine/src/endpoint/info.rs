@@ -15,9 +15,9 @@ impl Endpoint {
         connection.is_some()
     }
 
-    /// Returns the variables of a congestion control that models the path, on one subflow, with their names and units as
-    /// [`ModelBased::variables`](anabranch_policy::congestion::ModelBased::variables) says. Empty for other controls,
-    /// and where there is no such connection.
+    /// Returns the variables of a congestion control that models the path, on one subflow, with their names and units
+    /// as [`ModelBased::variables`](anabranch_policy::congestion::ModelBased::variables) says. Empty for other
+    /// controls, and where there is no such connection.
     pub fn congestion_variables(&self, id: ConnectionId, subflow: SubflowId) -> Vec<(&'static str, f64)> {
         self.get(id).map_or(Vec::new(), |connection| connection.congestion_variables(subflow))
     }

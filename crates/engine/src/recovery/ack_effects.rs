@@ -4,7 +4,7 @@ use anabranch_policy::congestion::Flight;
 use anabranch_units::{Duration, Instant};
 
 use super::rate::Departure;
-use super::scoreboard::Sent;
+use super::sent::Sent;
 
 /// A transmission that is known to have arrived.
 #[derive(Clone, Copy, Debug)]

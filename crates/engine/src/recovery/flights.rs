@@ -4,7 +4,7 @@
 //! Others do not pay for it: the notes stand in a ring of their own beside the records of the scoreboard, which is
 //! there only once somebody has asked for them.
 
-use super::scoreboard::Sent;
+use super::sent::Sent;
 use crate::ring::Ring;
 use anabranch_policy::congestion::{Flight, LostSegment};
 use anabranch_units::Bytes;

@@ -12,70 +12,9 @@ use anabranch_units::Instant;
 use super::ack_effects::AckEffects;
 use super::flights::Flights;
 use super::rate::Departure;
+use super::sent::{FIN, IN_REPAIR, LIMITED, LOST, REPEATED, SACKED, Sent};
 use crate::ranges::RareSet;
 use crate::ring::Ring;
-
-/// Flag of a segment that ends the stream: it takes one sequence number after its payload (RFC 9293 §3.4).
-pub const FIN: u8 = 1;
-
-/// One segment in the retransmission queue.
-#[derive(Clone, Copy, Debug)]
-pub struct Sent {
-    /// Subflow offset of the first byte.
-    pub start: u64,
-    /// Payload bytes.
-    pub len: u32,
-    /// Connection-level offset of the first byte.
-    pub data: u64,
-    /// [`FIN`], and other flags that the caller needs in order to send the segment again.
-    pub flags: u8,
-    state: u8,
-    sent_at: Instant,
-    departure: Departure,
-    order: u64,
-}
-
-impl Sent {
-    /// The offset after the segment, FIN included.
-    pub fn end(&self) -> u64 {
-        self.start + self.weight()
-    }
-
-    /// Returns the time at which it was last sent.
-    pub fn sent_at(&self) -> Instant {
-        self.sent_at
-    }
-
-    /// The peer reported it as received (RFC 2018).
-    pub fn is_sacked(&self) -> bool {
-        self.state & SACKED != 0
-    }
-
-    /// Its first transmission counts as lost.
-    pub fn is_lost(&self) -> bool {
-        self.state & LOST != 0
-    }
-
-    /// Returns true if it was sent, or reported and thrown away, more than once, so that its acknowledgement is
-    /// ambiguous (Karn).
-    pub fn was_retransmitted(&self) -> bool {
-        self.state & REPEATED != 0
-    }
-
-    /// Counts transmissions, so that segments sent at one instant still have an order.
-    pub(super) fn order(&self) -> u64 {
-        self.order
-    }
-
-    /// Returns the record of its last departure, and whether the sender was application-limited then.
-    pub(super) fn departure(&self) -> (Departure, bool) {
-        (self.departure, self.state & LIMITED != 0)
-    }
-
-    fn weight(&self) -> u64 {
-        u64::from(self.len) + u64::from(self.flags & FIN)
-    }
-}
 
 /// A [`Sent`] as it is kept, in 56 bytes.
 ///
@@ -739,16 +678,6 @@ fn copies(state: u8) -> u32 {
     if state & SACKED != 0 { 0 } else { u32::from(state & LOST == 0) + u32::from(state & IN_REPAIR != 0) }
 }
 
-/// Reported as received.
-const SACKED: u8 = 1;
-/// The first transmission is lost.
-const LOST: u8 = 2;
-/// A retransmitted copy is in the network.
-const IN_REPAIR: u8 = 4;
-/// Sent more than once; stays.
-const REPEATED: u8 = 8;
-/// Sent, or sent again, by a sender that had too little to send.
-const LIMITED: u8 = 16;
 const NONE: u64 = u64::MAX;
 
 #[cfg(test)]

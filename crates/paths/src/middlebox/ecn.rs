@@ -9,13 +9,13 @@ use anabranch_wire::{Flags, Segment};
 /// Changes the ECN field of packets, or the TCP flags that negotiate and report marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MangleEcn {
-    /// What it does.
+    /// Change that it makes.
     pub act: EcnAct,
     /// Direction of the packets; both if `None`.
     pub direction: Option<Direction>,
 }
 
-/// What a box does to marks.
+/// Change that a box makes to marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EcnAct {
     /// Sets the ECN field to not-ECT (bleaching).
@@ -113,7 +113,7 @@ mod tests {
     use anabranch_units::SubflowSeq;
     use anabranch_wire::FlowKey;
 
-    /// What a box makes of a segment with these flags and field: its field and flags, or nothing.
+    /// Field and flags of a segment behind a box that came with these; `None` if it is dropped.
     fn mangled(act: EcnAct, flags: Flags, ace: u8, ecn: Ecn) -> Option<(Ecn, u8)> {
         let flow = FlowKey::new(([10, 0, 0, 1], 1).into(), ([10, 1, 0, 1], 2).into());
         let mut segment = Segment::new(flow, flags, SubflowSeq::new(1), SubflowSeq::new(2));

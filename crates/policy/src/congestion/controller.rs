@@ -48,7 +48,7 @@ struct Past {
     plus_plus: PlusPlus,
     /// The recovery that goes on, under PRR.
     reduction: Option<Reduction>,
-    /// What goes on is the round trip of a mark.
+    /// True in the round trip of a mark.
     by_mark: bool,
 }
 
@@ -337,7 +337,8 @@ impl Controller {
 
     /// The peer reports a mark (ECN), the first in a round trip: the window falls as after a loss, by what the
     /// algorithm says of marks. Returns true if it does; the round ends with [`Controller::on_recovered`]. No effect
-    /// within a recovery, which has reduced the window for this round. `in_flight` as in [`Controller::on_fast_retransmit`].
+    /// within a recovery, which has reduced the window for this round. `in_flight` as in
+    /// [`Controller::on_fast_retransmit`].
     pub fn on_mark(&mut self, now: Instant, id: SubflowId, in_flight: Bytes) -> bool {
         let Some(on) = self.find(id) else {
             return false;

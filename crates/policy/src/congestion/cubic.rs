@@ -13,8 +13,8 @@
 //! a timeout has `K = 0` and takes its own window for `W_max` (§4.8), in a recovery as well (Linux, `bictcp_reset`); so
 //! does a window that is already at `W_max`, as after an idle restart (§4.10). Subflows are not coupled.
 //!
-//! A mark (ECN) leaves 0.85 of the window, for queues that mark are short (Alternative Backoff with ECN, RFC 8511 §3.1);
-//! `w_max` follows as after a loss.
+//! A mark (ECN) leaves 0.85 of the window, for queues that mark are short (Alternative Backoff with ECN, RFC 8511
+//! §3.1); `w_max` follows as after a loss.
 
 use super::{Capabilities, CongestionControl, Entry, Flow, PerFlow, WindowBased};
 use crate::registry::{Flag, Number, Parameter, Params, flag, number};

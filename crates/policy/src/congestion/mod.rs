@@ -111,8 +111,8 @@ pub struct Capabilities {
     pub l4s: bool,
     /// It does not say what a mark means, and so its data asks for none (RFC 3168 §6.1.2).
     pub no_marks: bool,
-    /// It needs to know each mark and not only that there was one in a round trip: where the two ends agree on no better
-    /// feedback, the receiver says with each ACK whether the latest packets were marked (RFC 8257 §3.2).
+    /// It needs to know each mark and not only that there was one in a round trip: where the two ends agree on no
+    /// better feedback, the receiver says with each ACK whether the latest packets were marked (RFC 8257 §3.2).
     pub precise_marks: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Prague: the congestion control of L4S, for queues that mark at once.
 //!
 //! K. De Schepper, O. Tilmans, B. Briscoe, V. Goel. *Prague Congestion Control.*
-//! draft-briscoe-iccrg-prague-congestion-control-04; requirements of RFC 9331 §4.3; details that the draft leaves open as
-//! in its reference implementation (`tcp_prague`).
+//! draft-briscoe-iccrg-prague-congestion-control-04; requirements of RFC 9331 §4.3; details that the draft leaves open
+//! as in its reference implementation (`tcp_prague`).
 //!
 //! As in DCTCP α is a moving average of the share of marked bytes (g = 1/16), and the first mark in a round trip takes
 //! α/2 of the window. Otherwise, per ACK in congestion avoidance, with `u` the bytes that were not marked,
@@ -14,9 +14,9 @@
 //! loss halves the window. Slow start ends with the first mark or loss. Segments are paced at `cwnd / srtt`, in slow
 //! start at twice that.
 //!
-//! It asks for the marks of L4S with ECT(1), and does no more than to halve on a loss where it gets none. Where we differ:
-//! it does not tell queues apart that mark ECT(1) as RFC 3168 does (off by default in the reference implementation as
-//! well).
+//! It asks for the marks of L4S with ECT(1), and does no more than to halve on a loss where it gets none. Where we
+//! differ: it does not tell queues apart that mark ECT(1) as RFC 3168 does (off by default in the reference
+//! implementation as well).
 
 use super::marks::MarkedShare;
 use super::{Ack, Capabilities, CongestionControl, Entry, Flow, Model, ModelBased, PerFlow};

@@ -1,9 +1,10 @@
-//! COBALT, "CoDel-BLUE alternate" (Høiland-Jørgensen, Täht and Morton 2018, §III.B; Linux, sch_cake.c): CoDel
-//! for flows that answer to drops, BLUE for those that do not.
+//! COBALT, "CoDel-BLUE alternate": CoDel for flows that answer to drops, BLUE for those that do not.
 //!
-//! Where CoDel forgets its count as the delay falls, this one lowers it by one at a time, at the pace at which it would
-//! have dropped. BLUE drops with a probability that grows by 1/256 while the queue overflows and falls by 1/4096 while
-//! it is empty, a step per target at most.
+//! T. Høiland-Jørgensen, D. Täht, J. Morton. *Piece of CAKE.* IEEE LANMAN 2018, §III.B; Linux, sch_cake.c.
+//!
+//! CoDel forgets its count as the delay falls; COBALT lowers it by one at a time, at the pace at which it would have
+//! dropped. BLUE drops with a probability that grows by 1/256 while the queue overflows and falls by 1/4096 while it is
+//! empty, a step per target at most.
 
 use super::codel::{ECN, INTERVAL, TARGET, millis};
 use super::fifo::Fifo;
@@ -36,7 +37,7 @@ pub const ENTRY: Entry = Entry::new(
 .paper("Høiland-Jørgensen, Täht and Morton 2018")
 .parameters(&[TARGET.parameter(), INTERVAL.parameter(), ECN.parameter(), INTEGERS.parameter()]);
 
-/// What all queues of a link have in common.
+/// Parameters that all queues of a link have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
     pub(super) target: Duration,

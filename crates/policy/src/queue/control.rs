@@ -25,7 +25,7 @@ pub struct Control {
     began_at: u32,
 }
 
-/// How times and roots are computed.
+/// Computation of times and roots.
 #[derive(Clone, Copy, Debug)]
 enum Arithmetic {
     /// In nanoseconds, with the root itself (RFC 8289 §5.6).

@@ -37,8 +37,8 @@ fn link(outcome: &Outcome) -> (u64, u64, f64) {
     (stats.marked, stats.dropped.early + stats.dropped.queue, stats.mean_queue_delay().unwrap().as_millis_f64())
 }
 
-/// Each discipline marks in place of dropping, as soon as both hosts know marks, and every mark that the receiver sees is
-/// reported, one by one with accurate feedback.
+/// Each discipline marks in place of dropping, as soon as both hosts know marks, and every mark that the receiver sees
+/// is reported, one by one with accurate feedback.
 #[test]
 fn what_was_dropped_is_marked() {
     for queue in ["codel", "fq-codel", "pie", "red"] {
@@ -80,8 +80,8 @@ fn it_takes_two() {
     }
 }
 
-/// A queue that marks all from 24 packets on, a seventh of what the path holds: Reno leaves much of the rate unused, and
-/// DCTCP, which falls by the share that is marked, does not (RFC 8257 §1).
+/// A queue that marks all from 24 packets on, a seventh of what the path holds: Reno leaves much of the rate unused,
+/// and DCTCP, which falls by the share that is marked, does not (RFC 8257 §1).
 #[test]
 fn dctcp_fills_a_link_over_a_queue_that_marks_early() {
     let step = || {

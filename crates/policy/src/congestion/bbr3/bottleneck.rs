@@ -216,6 +216,7 @@ impl Bottleneck {
         self.now = at;
         let (in_flight_before, mut acked, mut newest) = (self.in_flight, 0, None);
         let mut left = VecDeque::new();
+        // All that arrives at one instant is of one ACK, as aggregation makes it.
         for packet in std::mem::take(&mut self.under_way) {
             if packet.acked_at == Some(at) {
                 acked += MSS;
