@@ -3,20 +3,12 @@
 
 mod common;
 
-use common::{POLICY_LISTS, SWEEP, anabranch, directory, succeed};
+use common::{POLICY_LISTS, SWEEP, anabranch, directory, refused, succeed};
 use std::fs;
 use std::path::Path;
 
 const SCENARIO: &str = "[path.wlan]\nrate = \"20mbit\"\ndelay = \"5ms\"\n\
                         [path.lte]\nrate = \"10mbit\"\ndelay = \"20ms\"\n[[workload]]\nkind = \"files\"\nsize = \"50kB\"\n";
-
-/// Standard error of a refused command, in one line.
-fn refused(here: &Path, words: &[&str]) -> String {
-    let output = anabranch(here, words);
-    let said = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-    said.replace("│ ", "")
-}
 
 #[test]
 fn a_slip_is_answered_with_its_remedy() {

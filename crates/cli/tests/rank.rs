@@ -3,20 +3,13 @@
 
 mod common;
 
-use common::{WORK, anabranch, directory, names, succeed};
+use common::{WORK, directory, names, refused, succeed};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
 
 /// Small runs of everything.
 const SMALL: [&str; 10] =
     ["rank", "--count", "4", "--repeat", "2", "--schedulers", "min-rtt,round-robin,redundant", "--set", WORK, "--json"];
-
-fn refused(here: &Path, args: &[&str]) -> String {
-    let output = anabranch(here, args);
-    assert_eq!(output.status.code(), Some(2), "{args:?}");
-    String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
-}
 
 #[test]
 fn threads_and_interruptions_make_no_difference() {

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{SWEEP, anabranch, directory, names, succeed};
+use common::{SWEEP, anabranch, directory, names, refused, succeed};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -13,12 +13,6 @@ use std::time::{Duration, Instant};
 
 fn summary(here: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&succeed(here, &[&["sweep"], args, &["--json"]].concat())).unwrap()
-}
-
-fn refused(here: &Path, args: &[&str]) -> String {
-    let output = anabranch(here, args);
-    assert_eq!(output.status.code(), Some(2), "{args:?}");
-    String::from_utf8(output.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn parts(directory: &Path) -> Vec<String> {

@@ -29,7 +29,7 @@ pub(crate) struct FlowRecord {
     pub(crate) bytes: Vec<u64>,
     /// Packets with payload sent, by time.
     pub(crate) packets: Vec<u64>,
-    /// Those of them that were lost, by the time at which they were sent.
+    /// Packets with payload that were lost, by the time at which they were sent.
     pub(crate) lost: Vec<u64>,
     /// Smallest one-way delay of packets received \[ns\], by the time at which they were sent.
     pub(crate) least: Vec<Option<u64>>,
@@ -37,7 +37,7 @@ pub(crate) struct FlowRecord {
     pub(crate) received: u64,
     /// Packets with payload sent in the span.
     pub(crate) sent: u64,
-    /// Those of them that were lost.
+    /// Packets with payload sent in the span that were lost.
     pub(crate) dropped: u64,
     /// One-way delays of the packets sent in the span and received \[ns\].
     pub(crate) delays: Vec<u64>,
@@ -134,9 +134,7 @@ impl Observer for FlowObserver {
             return;
         }
         let (place, is_in) = (self.place(sight.at), self.is_in(sight.at));
-        let timed = sent.map(|sent| {
-            (sight.at.since(sent.at).as_nanos(), self.place(sent.at), self.is_in(sent.at), sent.key == key)
-        });
+        let timed = sent.map(|sent| (sight.at.since(sent.at).as_nanos(), self.place(sent.at), self.is_in(sent.at)));
         if let Some((delay, ..)) = timed {
             let base = self.base.entry((sight.path, down)).or_insert([u64::MAX; 2]);
             base[1] = base[1].min(delay);
@@ -158,7 +156,7 @@ impl Observer for FlowObserver {
                 flow.arrivals.push(sight.at);
             }
         }
-        if let Some((delay, place, is_in, _)) = timed {
+        if let Some((delay, place, is_in)) = timed {
             if flow.least.len() <= place {
                 flow.least.resize(place + 1, None);
             }
@@ -190,7 +188,7 @@ struct Order {
     /// Sequence number of the first payload seen, and the end of what arrived without a gap behind it.
     begin: Option<u32>,
     next: u64,
-    /// Ranges beyond it: begin and end.
+    /// Ranges beyond the gap at `next`: begin and end.
     beyond: BTreeMap<u64, u64>,
 }
 

@@ -82,7 +82,7 @@ pub struct Party {
     pub bytes: u64,
     /// Packets with payload that were sent in the span.
     pub packets: u64,
-    /// Number of them that were lost.
+    /// Number of these packets that were lost.
     pub lost: u64,
     /// Time in queues of packets sent in the span \[s\]: one-way delay beyond that of a full packet on the empty path.
     pub delay: Option<Delay>,
@@ -96,7 +96,7 @@ pub struct Party {
     pub bytes_over_time: Vec<u64>,
     /// Packets with payload sent, by time.
     pub packets_over_time: Vec<u64>,
-    /// Number of them that were lost, by the time at which they were sent.
+    /// Number of packets with payload that were lost, by the time at which they were sent.
     pub lost_over_time: Vec<u64>,
     /// Least time in queues \[µs\], by the time at which packets were sent; null where none arrived.
     pub delay_over_time_us: Vec<Option<u64>>,

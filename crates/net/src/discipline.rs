@@ -56,6 +56,7 @@ pub(crate) struct Waiters<P> {
     stream: Stream,
     /// Salt of the hashes of flows.
     salt: u64,
+    tells_hosts: bool,
     rate: Rate,
     limit: Limit,
     slots: Vec<Option<Held<P>>>,
@@ -71,9 +72,10 @@ impl<P: Carried> Waiters<P> {
     pub(crate) fn new(discipline: &Discipline, limit: Limit, rate: Rate, name: &str, seed: Seed) -> Self {
         let mut stream = seed.stream(&format!("link/{name}/queue"));
         let (salt, policy) = (stream.next_u64(), (discipline.make)());
+        let tells_hosts = policy.tells_hosts();
         let (slots, free, dropped, again) = (Vec::new(), Vec::new(), VecDeque::new(), Instant::MAX);
         let flows = Flows::default();
-        Waiters { policy, stream, salt, rate, limit, slots, free, dropped, flows, again }
+        Waiters { policy, stream, salt, tells_hosts, rate, limit, slots, free, dropped, flows, again }
     }
 
     /// Returns the counts of flows.
@@ -98,7 +100,8 @@ impl<P: Carried> Waiters<P> {
     /// A packet comes to a link that holds this much with it.
     pub(crate) fn take(&mut self, now: Instant, held: Held<P>, (packets, bytes): (u32, u64)) {
         let (size, packet) = (held.parcel.size, &held.parcel.packet);
-        let (flow, hosts, ecn) = (mix(packet.flow() ^ self.salt), packet.hosts(), packet.ecn());
+        let hosts = if self.tells_hosts { packet.hosts() } else { [0; 2] };
+        let (flow, ecn) = (mix(packet.flow() ^ self.salt), packet.ecn());
         let id = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
@@ -122,6 +125,12 @@ impl<P: Carried> Waiters<P> {
         }
         self.flows.leave(packet.flow, now.since(packet.since), marked);
         Some((held, marked))
+    }
+
+    /// Tells whether the discipline has dropped packets that nobody took yet.
+    #[inline]
+    pub(crate) fn has_refused(&self) -> bool {
+        !self.dropped.is_empty()
     }
 
     /// The next of the packets that the discipline dropped.

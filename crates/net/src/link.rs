@@ -74,7 +74,7 @@ pub(crate) struct Link<P> {
     drops: Option<VecDeque<Lost>>,
     /// Time at which the service of the first queued packet began.
     began: Instant,
-    /// Times that packets waited for that.
+    /// Times that packets waited for the beginning of their service.
     waits: Histogram,
     /// Queueing delay of each packet since the last drain; `None` unless they are recorded.
     queue_delays: Option<Vec<Duration>>,
@@ -274,7 +274,9 @@ impl<P: Carried> Link<P> {
 
     /// Counts what the discipline has dropped.
     fn drop_refused(&mut self, now: Instant) {
-        while let Some(Refused { parcel, early }) = self.waiters.as_mut().and_then(|waiters| waiters.pop_refused()) {
+        while let Some(waiters) = self.waiters.as_mut().filter(|waiters| waiters.has_refused())
+            && let Some(Refused { parcel, early }) = waiters.pop_refused()
+        {
             self.stats.queued -= 1;
             self.stats.queued_bytes -= Bytes::new(u64::from(parcel.size));
             self.refuse(now, &parcel, if early { DropCause::Early } else { DropCause::QueueFull });

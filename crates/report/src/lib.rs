@@ -13,7 +13,6 @@ mod comparison;
 #[cfg(not(target_arch = "wasm32"))]
 mod evaluation;
 #[cfg(not(target_arch = "wasm32"))]
-#[cfg(not(target_arch = "wasm32"))]
 mod field;
 pub mod file;
 mod headline;

@@ -126,6 +126,14 @@ pub fn succeed(directory: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Runs the program, requires that it refuses the words, and returns its standard error in one line.
+pub fn refused(directory: &Path, args: &[&str]) -> String {
+    let output = anabranch(directory, args);
+    let said = String::from_utf8_lossy(&output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+    said.replace("│ ", "")
+}
+
 /// Small field study: fixed links, and a measured number that is right beside one that is wrong.
 pub const FIELD: &str = r#"
 title = "Two links"

@@ -4,7 +4,7 @@ use super::Connection;
 use super::sender::Sender;
 use super::slots::Slot;
 use crate::Event;
-use crate::ecn::{Feedback, Told};
+use crate::ecn::Told;
 use crate::recovery::{AckIn, AckOut, Fired, Phase};
 use crate::shared::Shared;
 use crate::subflow::Subflow;
@@ -47,17 +47,17 @@ impl Sender {
         if let Some(sample) = out.rate {
             subflow.tx.note_rate(now, sample, out.rtt);
         }
-        let told = subflow.marks.take(segment, ack, una, out.delivered_segments.into());
-        let marked = note_told(subflow, told, out.delivered_segments.into(), out.delivered);
+        let told = subflow.marks.take(segment, ack, una, (out.delivered_segments.into(), out.delivered));
+        subflow.counts.marks_reported += told.packets;
         let revived = out.acked > 0 && std::mem::take(&mut subflow.liveness.potentially_failed);
-        self.tell_congestion(now, subflow, &out, (told, marked), (cwnd, in_flight, flight_size));
+        self.tell_congestion(now, subflow, &out, told, (cwnd, in_flight, flight_size));
         revived
     }
 
     /// Takes in what a segment reports of marks that acknowledges `ack` on a subflow, and nothing new.
     pub(super) fn take_marks(&mut self, now: Instant, subflow: &mut Subflow, segment: &Segment, ack: u64) {
-        let told = subflow.marks.take(segment, ack, subflow.tx.recovery.snd_una(), 0);
-        note_told(subflow, told, 0, 0);
+        let told = subflow.marks.take(segment, ack, subflow.tx.recovery.snd_una(), (0, 0));
+        subflow.counts.marks_reported += told.packets;
         self.answer_mark(now, subflow, told, subflow.tx.flight_size());
     }
 
@@ -67,13 +67,12 @@ impl Sender {
         let repairing = matches!(subflow.tx.recovery.phase(), Phase::Recovery | Phase::Loss);
         // A mark of an ACK says nothing of a path on which nothing is in flight.
         let idle = flight_size.is_zero();
-        if told.packets == 0 || repairing || idle || subflow.marks.round_ends.is_some() {
+        if told.packets == 0 || repairing || idle || subflow.marks.is_answered() {
             return;
         }
         subflow.counts.mark_reductions += u64::from(self.congestion.on_mark(now, subflow.id, flight_size));
         // A control that answers no marks has answered this one all the same, or the peer would echo it for ever.
-        subflow.marks.round_ends = Some(subflow.tx.recovery.snd_nxt());
-        subflow.marks.slowed = true;
+        subflow.marks.on_answered(subflow.tx.recovery.snd_nxt());
     }
 
     /// Tells congestion control the effects of an ACK on a subflow: what recovery learned first, since that moves the
@@ -83,11 +82,11 @@ impl Sender {
         now: Instant,
         subflow: &mut Subflow,
         out: &AckOut,
-        (told, marked): (Told, u64),
+        told: Told,
         before: (Bytes, Bytes, Bytes),
     ) {
         let (cwnd, in_flight_before, flight_size) = before;
-        let over = subflow.marks.round_ends.is_some_and(|end| subflow.tx.recovery.snd_una() > end);
+        let over = subflow.marks.is_over(subflow.tx.recovery.snd_una());
         let Subflow { id, tx, .. } = &*subflow;
         let id = *id;
         let slow_start = self.congestion.ssthresh(id).is_none_or(|ssthresh| cwnd < ssthresh);
@@ -99,7 +98,7 @@ impl Sender {
         let ack = Ack {
             acked: Bytes::new(out.delivered),
             lost: Bytes::new(out.newly_lost_bytes),
-            marked: Bytes::new(marked),
+            marked: Bytes::new(told.bytes),
             srtt: tx.rtt.srtt(),
             rtt: out.rtt,
             in_flight_before,
@@ -111,16 +110,16 @@ impl Sender {
         };
         if out.left_recovery || over {
             self.congestion.on_recovered(now, id);
-            subflow.marks.round_ends = None;
+            subflow.marks.on_round_over();
         }
         if out.undo {
             self.congestion.on_spurious(now, id);
-            subflow.marks.slowed &= subflow.marks.round_ends.is_some();
+            subflow.marks.on_undo();
         }
         if out.tail_loss_repaired {
             self.congestion.on_fast_retransmit(now, id, flight_size);
             self.congestion.on_recovered(now, id);
-            (subflow.marks.round_ends, subflow.marks.slowed) = (None, true);
+            subflow.marks.on_loss();
         }
         if out.entered_recovery {
             self.enter_recovery(now, subflow, flight_size);
@@ -146,7 +145,7 @@ impl Sender {
     fn enter_recovery(&mut self, now: Instant, subflow: &mut Subflow, in_flight: Bytes) {
         subflow.counts.fast_recoveries += 1;
         subflow.tx.retransmit_now = true;
-        (subflow.marks.round_ends, subflow.marks.slowed) = (None, true);
+        subflow.marks.on_loss();
         self.congestion.on_fast_retransmit(now, subflow.id, in_flight);
         self.scheduler.observe(now, &PolicyEvent::FastRetransmit { on: subflow.id });
     }
@@ -263,21 +262,6 @@ impl Connection {
             self.arm_data_timer(now, shared);
             self.timers.on_progress(now, self.sender.outgoing.awaits_data_ack(), shared.config.user_timeout);
         }
-    }
-}
-
-/// Counts what the peer reports with an ACK that delivers so many segments and bytes; returns how many of these bytes
-/// were marked. A classic echo says nothing of how many of them were marked, and counts for all (RFC 8257 §3.3);
-/// packets without data have no bytes.
-fn note_told(subflow: &mut Subflow, told: Told, segments: u64, delivered: u64) -> u64 {
-    if told.packets == 0 {
-        return 0;
-    }
-    subflow.counts.marks_reported += told.packets;
-    match (subflow.marks.feedback(), segments) {
-        (Feedback::Classic, _) => delivered,
-        (_, 0) => 0,
-        _ => delivered * told.packets.min(segments) / segments,
     }
 }
 

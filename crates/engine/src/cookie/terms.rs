@@ -13,7 +13,7 @@ pub(crate) struct Terms {
     pub(crate) window_scale: Option<u8>,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
-    /// Feedback of marks. That the accurate one was agreed on shows from the answer to the SYN/ACK (RFC 9768 §5.1); the
+    /// Feedback of marks. The answer to the SYN/ACK shows whether the accurate one was agreed on (RFC 9768 §5.1); the
     /// classic one needs timestamps to be remembered.
     pub(crate) ecn: Feedback,
     /// ECN field of the peer's SYN.
@@ -93,7 +93,7 @@ impl Terms {
     }
 
     /// The SYN that these terms answered, without MPTCP options, as far as `ack`, the answer to the SYN/ACK, shows it.
-    /// Of a cookie that also shows to a host with this rule if feedback of marks is accurate.
+    /// From a cookie, a host with this rule also learns from `ack` whether feedback of marks is accurate.
     pub(crate) fn syn(self, cookie: Option<EcnRule>, ack: &Segment) -> Segment {
         let isn = SubflowSeq::new(ack.seq.get().wrapping_sub(1));
         let mut syn = Segment::new(ack.flow, Flags::SYN, isn, SubflowSeq::new(0));

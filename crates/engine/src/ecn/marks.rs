@@ -20,12 +20,12 @@ pub(crate) struct Marks {
     /// Our packets that the peer reports as marked, modulo 8 (s.cep of RFC 9768, less its first value).
     reported: u8,
     /// Offset whose acknowledgment ends the round trip in which the window fell for a mark.
-    pub(crate) round_ends: Option<u64>,
+    round_ends: Option<u64>,
     /// The window fell, and the next new data says so (CWR).
-    pub(crate) slowed: bool,
+    slowed: bool,
     /// The peer's packets that came marked (r.cep, less its first value).
     received: u64,
-    /// Those of them since the last segment of ours.
+    /// Marked packets that came since our last segment.
     untold: u64,
     /// ECN field of the latest packet.
     latest: Ecn,
@@ -51,6 +51,8 @@ pub(crate) struct Arrived {
 pub(crate) struct Told {
     /// Packets newly reported as marked; of classic feedback one for each echo.
     pub(crate) packets: u64,
+    /// Bytes among those that the segment delivers which were marked.
+    pub(crate) bytes: u64,
 }
 
 /// SYNs or SYN/ACKs that ask for ECN or agree to it, before one that does not.
@@ -194,13 +196,14 @@ impl Marks {
     }
 
     /// Takes what a segment reports that acknowledges offset `ack`, where all before `una` was acknowledged, and newly
-    /// delivers `segments` of ours. A repeated or overtaken one says nothing new, unless its timestamp is the latest
-    /// (Linux, RFC 9768 §3.2.2.5.2).
-    pub(crate) fn take(&mut self, segment: &Segment, ack: u64, una: u64, segments: u64) -> Told {
+    /// delivers so many segments and bytes of ours. A repeated or overtaken one says nothing new, unless its timestamp
+    /// is the latest (Linux, RFC 9768 §3.2.2.5.2).
+    pub(crate) fn take(&mut self, segment: &Segment, ack: u64, una: u64, (segments, bytes): (u64, u64)) -> Told {
         match self.feedback {
             Feedback::Off => Told::default(),
-            Feedback::Classic if ack < una => Told::default(),
-            Feedback::Classic => Told { packets: u64::from(segment.flags.has(Flags::ECE)) },
+            // A classic echo does not say how many were marked, and counts for all (RFC 8257 §3.3).
+            Feedback::Classic if ack >= una && segment.flags.has(Flags::ECE) => Told { packets: 1, bytes },
+            Feedback::Classic => Told::default(),
             // Until our first data is acknowledged it may be a repetition of the handshake's last ACK.
             Feedback::Accurate if ack <= 1 || (segments == 0 && !self.newer) => Told::default(),
             Feedback::Accurate => {
@@ -216,9 +219,41 @@ impl Marks {
                 // What more than a cycle may have been marked: the most that fits, as if all were (RFC 9768 A.2).
                 let packets = if segments < MODULUS { least } else { segments - (segments - least) % MODULUS };
                 self.reported = ((u64::from(self.reported) + packets) % MODULUS) as u8;
-                Told { packets }
+                // Packets without data have no bytes.
+                let share = bytes * packets.min(segments);
+                Told { packets, bytes: share.checked_div(segments).unwrap_or(0) }
             }
         }
+    }
+
+    /// Tells whether the window has fallen for a mark, and its round trip is not over yet.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.round_ends.is_some()
+    }
+
+    /// A mark was answered when all before offset `nxt` had been sent.
+    pub(crate) fn on_answered(&mut self, nxt: u64) {
+        (self.round_ends, self.slowed) = (Some(nxt), true);
+    }
+
+    /// All before offset `una` is acknowledged: tells whether that ends the round trip of a mark.
+    pub(crate) fn is_over(&self, una: u64) -> bool {
+        self.round_ends.is_some_and(|end| una > end)
+    }
+
+    /// The round trip of a mark, or the repair of losses, is over: the next mark counts.
+    pub(crate) fn on_round_over(&mut self) {
+        self.round_ends = None;
+    }
+
+    /// The window fell for a loss, which answers marks as well; its repair says when the next one counts.
+    pub(crate) fn on_loss(&mut self) {
+        (self.round_ends, self.slowed) = (None, true);
+    }
+
+    /// The fall for a loss was taken back; one for a mark stays.
+    pub(crate) fn on_undo(&mut self) {
+        self.slowed &= self.is_answered();
     }
 }
 
@@ -301,7 +336,8 @@ mod tests {
     #[test]
     fn what_the_counter_leaves_open_counts_as_marked() {
         let mut marks = agreed(EcnRule::ACCURATE, 0b111);
-        let mut told = |ace, segments| marks.take(&segment(Flags::ACK, ace, Ecn::NotEct, 0), 2, 2, segments).packets;
+        let mut told =
+            |ace, segments| marks.take(&segment(Flags::ACK, ace, Ecn::NotEct, 0), 2, 2, (segments, 0)).packets;
         assert_eq!(told(5, 1), 0);
         assert_eq!(told(0, 4), 3);
         assert_eq!(told(0, 1), 0);
@@ -310,7 +346,47 @@ mod tests {
         assert_eq!(told(1, 8), 8);
         assert_eq!(told(3, 0), 0, "nothing new");
         marks.newer = true;
-        assert_eq!(marks.take(&segment(Flags::ACK, 3, Ecn::NotEct, 0), 2, 2, 0).packets, 2);
+        let more = marks.take(&segment(Flags::ACK, 3, Ecn::NotEct, 0), 2, 2, (0, 0));
+        assert_eq!(more, Told { packets: 2, bytes: 0 }, "packets without data have no bytes");
+    }
+
+    /// Bytes that were marked, of those that an ACK delivers: by accurate feedback the share of its packets, by a classic
+    /// echo all (RFC 8257 §3.3). An ACK that another has overtaken tells an echo no more.
+    #[test]
+    fn an_ack_says_how_many_bytes_were_marked() {
+        let mut accurate = agreed(EcnRule::ACCURATE, 0b111);
+        let told = accurate.take(&segment(Flags::ACK, 6, Ecn::NotEct, 0), 2, 1, (4, 3500));
+        assert_eq!(told, Told { packets: 1, bytes: 875 });
+        let told = accurate.take(&segment(Flags::ACK, 1, Ecn::NotEct, 0), 2, 1, (2, 2000));
+        assert_eq!(told, Told { packets: 3, bytes: 2000 }, "our ACKs are packets as well");
+        let mut classic = agreed(EcnRule::CLASSIC, 0b011);
+        let echo = segment(Flags::ACK.with(Flags::ECE), 0b001, Ecn::NotEct, 0);
+        let no_echo = segment(Flags::ACK, 0, Ecn::NotEct, 0);
+        assert_eq!(classic.take(&echo, 2000, 1000, (4, 3500)), Told { packets: 1, bytes: 3500 });
+        assert_eq!(classic.take(&echo, 2000, 2000, (0, 0)), Told { packets: 1, bytes: 0 });
+        assert_eq!(classic.take(&echo, 1999, 2000, (0, 0)), Told::default());
+        assert_eq!(classic.take(&no_echo, 3000, 2000, (1, 1000)), Told::default());
+    }
+
+    /// A mark that begins or ends a row of them is told at once, and so is each second marked packet with data and each
+    /// third without (RFC 9768 §3.2.2.5.1).
+    #[test]
+    fn accurate_feedback_comes_before_the_counter_can_wrap() {
+        for (length, expected) in [(1000, [true, true, true, true, true]), (0, [false, false, true, true, true])] {
+            let mut marks = agreed(EcnRule::ACCURATE, 0b111);
+            let at_once = [(); 5].map(|()| marks.note(&segment(Flags::ACK, 5, Ecn::Ce, length), 1000).at_once);
+            assert_eq!(at_once, expected, "{length} bytes, and nothing is said meanwhile");
+        }
+        let mut marks = agreed(EcnRule::ACCURATE, 0b111);
+        let mut spoken = |ecn| {
+            let at_once = marks.note(&segment(Flags::ACK, 5, ecn, 1000), 1000).at_once;
+            if at_once {
+                marks.say(false, &mut segment(Flags::ACK, 0, Ecn::NotEct, 0));
+            }
+            at_once
+        };
+        let fields = [Ecn::Ect0, Ecn::Ce, Ecn::Ce, Ecn::Ce, Ecn::Ce, Ecn::Ect0, Ecn::Ect0];
+        assert_eq!(fields.map(&mut spoken), [true, true, false, true, false, true, false]);
     }
 
     #[test]
@@ -332,7 +408,8 @@ mod tests {
         }
         let mut marks = agreed(EcnRule::ACCURATE, 0b111);
         assert_eq!(marks.field(false, Ecn::Ect1), Ecn::Ect1);
-        assert_eq!(marks.take(&segment(Flags::ACK, 0, Ecn::NotEct, 0), 2, 2, 3).packets, 0, "zeroed on the way");
+        let zeroed = marks.take(&segment(Flags::ACK, 0, Ecn::NotEct, 0), 2, 2, (3, 3000));
+        assert_eq!(zeroed, Told::default(), "zeroed on the way");
         assert_eq!(marks.field(false, Ecn::Ect1), Ecn::NotEct);
     }
 }

@@ -6,12 +6,12 @@ use anabranch_wire::{Flags, Segment};
 /// Feedback of marks, from least to most.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Feedback {
-    /// None; packets are not ECN-capable.
+    /// No feedback; packets are not ECN-capable.
     #[default]
     Off,
-    /// That there was a mark, until the sender says that it has slowed down (RFC 3168).
+    /// Each ACK says that there was a mark, until the sender says that it has slowed down (RFC 3168).
     Classic,
-    /// The number of marked packets (AccECN, RFC 9768).
+    /// Each segment counts the packets that came marked (AccECN, RFC 9768).
     Accurate,
 }
 
@@ -70,8 +70,8 @@ impl EcnRule {
         }
     }
 
-    /// The feedback agreed on with a host that answers ours with this SYN/ACK (RFC 9768 Table 2; RFC 3168 §6.1.1). What
-    /// has no meaning yet is that of a host to come (§3.1.3).
+    /// The feedback agreed on with a host that answers our SYN with this SYN/ACK (RFC 9768 Table 2; RFC 3168 §6.1.1).
+    /// A value without a meaning is that of a later version, which knows accurate feedback too (§3.1.3).
     pub(crate) fn on_syn_ack(self, answer: &Segment) -> Feedback {
         match (self.asks, answer.ace()) {
             (Feedback::Accurate, 0b001) => Feedback::Classic,

@@ -26,7 +26,7 @@ pub struct AckOut {
     /// Sequence numbers known to have arrived that were not before. Without SACK, an estimate from duplicate ACKs whose
     /// sum is exact as long as no timeout intervenes.
     pub delivered: u64,
-    /// The same in segments.
+    /// Segments in `delivered`.
     pub delivered_segments: u32,
     /// Sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation), if a whole segment arrived.
     pub rate: Option<RateSample>,
@@ -34,7 +34,7 @@ pub struct AckOut {
     pub rtt: Option<Duration>,
     /// Segments found lost.
     pub newly_lost: u32,
-    /// The same in sequence numbers.
+    /// Sequence numbers in the segments found lost.
     pub newly_lost_bytes: u64,
     /// Fast recovery begins with this ACK. May come together with `left_recovery`: one episode ended, and segments sent
     /// during it are lost.

@@ -40,7 +40,7 @@ impl Flights {
         Note { in_flight: in_flight as u32, lost: self.lost as u32 }
     }
 
-    /// Another record joins at the back; with it so much is in flight.
+    /// Adds a record at the back, with which `in_flight` bytes are in flight.
     pub(super) fn push(&mut self, in_flight: u64) {
         self.notes.push_back(self.note(in_flight));
     }

@@ -34,12 +34,12 @@ impl Sent {
         self.sent_at
     }
 
-    /// The peer reported it as received (RFC 2018).
+    /// Returns true if the peer reported this segment as received (RFC 2018).
     pub fn is_sacked(&self) -> bool {
         self.state & SACKED != 0
     }
 
-    /// Its first transmission counts as lost.
+    /// Returns true if this segment's first transmission counts as lost.
     pub fn is_lost(&self) -> bool {
         self.state & LOST != 0
     }

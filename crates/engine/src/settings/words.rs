@@ -95,7 +95,7 @@ pub(crate) const HYSTART: &[Word] = &[
     ),
 ];
 
-/// In the order of the numbers that Linux has for them.
+/// ECN rules of a host, in the order of the numbers that Linux has for them.
 pub(crate) const ECN: &[Word] = &[
     word!("off", "Neither asks nor agrees.", c.profile.ecn = EcnRule::OFF),
     word!("classic", "Asks for that of RFC 3168, and agrees to it.", c.profile.ecn = EcnRule::CLASSIC),

@@ -69,7 +69,7 @@ pub struct Flight {
 pub struct LostSegment {
     /// Position of its first byte on the subflow, which tells gaps from one long loss.
     pub start: u64,
-    /// Its length.
+    /// Length of the segment.
     pub bytes: Bytes,
     /// The flight that it ended.
     pub flight: Flight,

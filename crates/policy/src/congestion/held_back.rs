@@ -19,7 +19,7 @@ impl HeldBack {
         self.0.is_some_and(|(from, to)| (from..=to).contains(&prior_delivered))
     }
 
-    /// Another time begins: the one before is past.
+    /// Forgets that the sender was held back.
     pub(super) fn clear(&mut self) {
         self.0 = None;
     }

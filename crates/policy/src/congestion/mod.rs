@@ -106,13 +106,12 @@ pub struct Capabilities {
     /// Slow start may end by the [`HyStart`] of Linux, if the host has it. HyStart++ is for all that are not
     /// model-based.
     pub hystart: bool,
-    /// Its data asks for the marks of L4S, ECT(1) in place of ECT(0) (RFC 9331 §4.1). It has to bear as many of them as
-    /// data center TCP does.
+    /// The algorithm answers the marks of L4S, and so data has ECT(1) in place of ECT(0) (RFC 9331 §4.1). These marks
+    /// are as many as those for data center TCP.
     pub l4s: bool,
-    /// It does not say what a mark means, and so its data asks for none (RFC 3168 §6.1.2).
+    /// The algorithm does not say what a mark means, and so data asks for none (RFC 3168 §6.1.2).
     pub no_marks: bool,
-    /// It needs to know each mark and not only that there was one in a round trip: where the two ends agree on no
-    /// better feedback, the receiver says with each ACK whether the latest packets were marked (RFC 8257 §3.2).
+    /// The algorithm needs each mark and not only one in a round trip: where the two ends agree on no better feedback, the receiver says with each ACK whether the latest packets were marked (RFC 8257 §3.2).
     pub precise_marks: bool,
 }
 

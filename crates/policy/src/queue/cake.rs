@@ -53,7 +53,7 @@ enum Set {
     #[default]
     None,
     Sparse,
-    /// In the bulk rotation with an empty queue, but counted as sparse.
+    /// A flow in the bulk rotation with an empty queue, but counted as sparse.
     SparseWait,
     Bulk,
     Decaying,
@@ -312,6 +312,10 @@ impl QueueDiscipline for Cake {
         [&mut self.new, &mut self.old, &mut self.decaying].into_iter().for_each(VecDeque::clear);
         self.bulk_of.iter_mut().for_each(BTreeMap::clear);
         (self.bulk, self.bytes, self.packets) = (0, 0, 0);
+    }
+
+    fn tells_hosts(&self) -> bool {
+        self.isolates_hosts
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) struct Rule {
 /// Counts whose roots Linux computes beforehand (`REC_INV_SQRT_CACHE`).
 const CACHED: usize = 16;
 
-/// Those roots: four steps of Newton's method each, from the root before.
+/// Computes 1/√count of small counts as Linux does: each by four steps of Newton's method from the one before.
 pub(super) fn roots() -> [u32; CACHED] {
     let mut roots = [u32::MAX; CACHED];
     for count in 1..CACHED {
@@ -228,20 +228,9 @@ mod tests {
     #[test]
     fn drops_come_ever_faster() {
         let mut bench = Bench::new(ENTRY.build(&Params::default()).policy, 1000);
-        let mut drops = Vec::new();
         bench.come(0, 9_999, 0);
         bench.leave(0);
-        for ms in 0..400u32 {
-            bench.come(u64::from(ms), ms, 0);
-            if ms >= 7 {
-                bench.leave(u64::from(ms));
-                for _ in bench.gone() {
-                    drops.push(ms);
-                    bench.come(u64::from(ms), 10_000 + ms, 0);
-                }
-            }
-        }
-        assert_eq!(drops, [107, 178, 236, 286, 331, 371]);
+        assert_eq!(bench.times_of_drops(7, 400), [107, 178, 236, 286, 331, 371]);
     }
 
     /// Four steps from the root before: that of 2 is 0.70671 in place of 0.70711.

@@ -68,18 +68,6 @@ mod tests {
     #[test]
     fn drops_come_ever_faster() {
         let mut bench = Bench::new(CoDel { queue: Fifo::default(), control: control(&Params::default()) }, 1000);
-        let mut drops = Vec::new();
-        for ms in 0..600u32 {
-            bench.come(u64::from(ms), ms, 0);
-            if ms >= 6 {
-                bench.leave(u64::from(ms));
-                // One more comes for each that was dropped, so that the delay stays.
-                for _ in bench.gone() {
-                    drops.push(ms);
-                    bench.come(u64::from(ms), 10_000 + ms, 0);
-                }
-            }
-        }
-        assert_eq!(drops, [106, 206, 277, 335, 385, 430, 470, 508, 544, 577]);
+        assert_eq!(bench.times_of_drops(6, 600), [106, 206, 277, 335, 385, 430, 470, 508, 544, 577]);
     }
 }

@@ -27,7 +27,9 @@ pub struct Waiting {
     pub size: u32,
     /// Hash of addresses, protocol and ports, salted by the link.
     pub flow: u64,
-    /// Hashes of the sending and the receiving address.
+    /// Hashes of the sending and the receiving address; zeros unless the discipline [`tells_hosts`].
+    ///
+    /// [`tells_hosts`]: QueueDiscipline::tells_hosts
     pub hosts: [u64; 2],
     /// ECN field; a discipline marks by setting it.
     pub ecn: Ecn,
@@ -93,6 +95,11 @@ pub trait QueueDiscipline: Debug + Send {
 
     /// Forgets all packets: the link went down with them.
     fn clear(&mut self);
+
+    /// Returns true if the discipline tells hosts apart, and not only flows.
+    fn tells_hosts(&self) -> bool {
+        false
+    }
 }
 
 /// Properties that a link must know of before it asks a discipline anything.

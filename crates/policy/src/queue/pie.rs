@@ -1,7 +1,7 @@
 //! PIE, "proportional integral controller enhanced" (RFC 8033): drops what comes with a probability that follows the
 //! delay of the queue and its change.
 //!
-//! Of the ways to know the delay (§4.3) this is the time stamp of the packet that left last. Early drops are spread
+//! The delay is known by the time stamp of the packet that left last, one of the ways of §4.3. Early drops are spread
 //! evenly (§5.4).
 
 use super::codel::millis;
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(pie.probability, 0.52);
     }
 
-    /// Of 400 packets at once some are refused: marked below a probability of 0.1 where they can be, dropped otherwise
+    /// Some of 400 packets at once are refused: marked below a probability of 0.1 where they can be, dropped otherwise
     /// (§5.1). A burst passes (§4.4).
     #[test]
     fn a_refused_packet_is_marked_while_refusals_are_rare() {

@@ -101,6 +101,23 @@ impl Bench {
         self.dropped.drain(..).map(|(packet, cause)| (packet.id, cause)).collect()
     }
 
+    /// Times in ms of the drops of a queue in which each packet waits `wait` ms: one comes in each until `end`, and one
+    /// more for each that was dropped, so that the delay stays.
+    pub(crate) fn times_of_drops(&mut self, wait: u32, end: u32) -> Vec<u32> {
+        let mut drops = Vec::new();
+        for ms in 0..end {
+            self.come(u64::from(ms), ms, 0);
+            if ms >= wait {
+                self.leave(u64::from(ms));
+                for _ in self.gone() {
+                    drops.push(ms);
+                    self.come(u64::from(ms), 10_000 + ms, 0);
+                }
+            }
+        }
+        drops
+    }
+
     pub(crate) fn held(&self) -> (u32, u64) {
         self.held
     }

@@ -10,7 +10,7 @@ use crate::statement::{Field, OptionText, SegmentText};
 use crate::text::Line;
 use crate::value;
 use anabranch_units::SubflowSeq;
-use anabranch_wire::{Flags, Foreign, Handshake, SackBlock, Segment, Timestamps, UnknownOption};
+use anabranch_wire::{Flags, Foreign, Handshake, SackBlock, SackBlocks, Segment, Timestamps, UnknownOption};
 
 /// The segment that the peer sends on subflow `at`.
 pub(crate) fn build(world: &World, at: usize, text: &SegmentText, line: &Line) -> Result<Segment, ScriptError> {
@@ -170,16 +170,18 @@ impl Builder<'_> {
         }
         if let Some(field) = text.field("sack") {
             let isn = self.world.lines[self.at].host_isn;
+            let mut blocks = SackBlocks::default();
             for block in field.value.as_deref().unwrap_or_default().split(',') {
                 let Some((start, end)) = block.split_once(':') else {
                     return self.refuse(field, "sack=1001:2001,3001:4001");
                 };
                 let block =
                     SackBlock { start: self.sequence(field, start, isn)?, end: self.sequence(field, end, isn)? };
-                if !segment.options.sack().push(block) {
+                if !blocks.push(block) {
                     return self.refuse(field, "at most four blocks");
                 }
             }
+            segment.options.set_sack(blocks);
         }
         let mut foreign = Foreign::default();
         for field in text.fields.iter().filter(|field| field.name == "option") {

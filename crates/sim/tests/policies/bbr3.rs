@@ -27,7 +27,7 @@ fn bulk_over(path: PathSpec, seconds: u64, congestion: &str) -> Spec {
     spec
 }
 
-/// The same beside a TCP with the same control.
+/// A bulk download beside a TCP with the same control.
 fn two_over(path: PathSpec, seconds: u64, congestion: &str) -> Spec {
     let mut spec = bulk_over(path, seconds, congestion);
     spec.workloads.push(Workload::Tcp {

@@ -115,6 +115,11 @@ fn prague_and_cubic_share_a_dual_queue() {
     let ratio = rates[0] / rates[1];
     assert!((0.5..2.0).contains(&ratio), "{rates:?}");
     assert!(rates[0] + rates[1] > 85.0, "{rates:?}");
+    let prague = &outcome.connections[0].subflows[0].stats;
+    println!("prague: {} marks, {} answered", prague.marks_reported, prague.mark_reductions);
+    // An RTT here is 20 ms and a queue of at most a millisecond: some 1400 round trips.
+    assert!((100..1500).contains(&prague.mark_reductions), "{}", prague.mark_reductions);
+    assert!(prague.marks_reported > 2 * prague.mark_reductions, "{}", prague.marks_reported);
     let bottleneck = outcome.links.iter().find(|link| link.name == "a/down").unwrap();
     let waits: Vec<Duration> = bottleneck.queue.flows.iter().map(|flow| flow.waits.p99).collect();
     assert!(waits.len() == 2 && waits.iter().min() < Some(&ms(1)), "{waits:?}");

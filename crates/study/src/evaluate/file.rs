@@ -75,9 +75,9 @@ pub struct Seeds {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct RivalsTable {
-    /// Names of their congestion controls.
+    /// Names of the congestion controls.
     pub names: Vec<String>,
-    /// Those with `--quick`.
+    /// Names of the congestion controls with `--quick`.
     pub quick: Vec<String>,
     /// Settings that put one in, with `{}` in place of its name.
     pub set: Vec<At<String>>,
@@ -95,7 +95,7 @@ pub struct RivalsTable {
 pub struct AxisTable {
     /// Name of the respect.
     pub name: String,
-    /// Its values.
+    /// Values of the respect.
     pub value: Vec<ValueTable>,
 }
 
@@ -123,16 +123,16 @@ pub struct ValueTable {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Of {
-    /// Those of the hosts under test: the candidate's.
+    /// Workloads of the hosts under test: the candidate's.
     #[default]
     Own,
-    /// Those of competing hosts.
+    /// Workloads of competing hosts.
     Rival,
-    /// All.
+    /// All workloads.
     All,
-    /// The first of the hosts under test.
+    /// Workloads of the first of the hosts under test.
     First,
-    /// The last of the hosts under test.
+    /// Workloads of the last of the hosts under test.
     Last,
 }
 
@@ -210,8 +210,8 @@ pub struct TextTable {
 pub enum TextKind {
     /// The authors or the community argue it in words.
     Argue,
-    /// It could be measured, and is not yet.
+    /// The obligation could be measured, and is not yet.
     NotRun,
-    /// It does not apply to anything that this program runs.
+    /// The obligation does not apply to anything that this program runs.
     NotApplicable,
 }

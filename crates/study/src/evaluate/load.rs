@@ -8,7 +8,7 @@ use anabranch_lab::Span;
 use anabranch_policy::Catalogue;
 use anabranch_scenario::file::At;
 use anabranch_scenario::{Layer, Origin, Problem, Scenario, ScenarioError, Sources};
-use anabranch_units::{Duration, input, nearest, quantity};
+use anabranch_units::{Duration, input, nearest, quantity, suggest};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,10 +69,7 @@ impl Suite {
             return Suite::read(name, &format!("evaluations/{name}.toml"), text, cases);
         }
         let text = input::written(Path::new(name)).map_err(|error| {
-            let near = nearest(name, Suite::names()).map(|near| format!("did you mean `{near}`? "));
-            let names = Suite::names().collect::<Vec<_>>().join(", ");
-            let help =
-                format!("{}accepted: {names}, or a file with a folder of cases beside it", near.unwrap_or_default());
+            let help = format!("{}, or a file with a folder of cases beside it", suggest(name, Suite::names()));
             ScenarioError::plain(format!("cannot read `{name}`: {error}"), Some(help))
         })?;
         let folder = Path::new(name).with_extension("");
@@ -101,9 +98,7 @@ impl Suite {
     pub fn only(mut self, names: &[String]) -> Result<Suite, ScenarioError> {
         for name in names {
             if !self.cases.iter().any(|case| case.short() == name) {
-                let known: Vec<&str> = self.cases.iter().map(Case::short).collect();
-                let near = nearest(name, known.iter().copied()).map(|near| format!("did you mean `{near}`? "));
-                let help = format!("{}accepted: {}", near.unwrap_or_default(), known.join(", "));
+                let help = suggest(name, self.cases.iter().map(Case::short));
                 let problem = format!("{} has no case `{name}`", self.name);
                 return Err(ScenarioError::plain(problem, Some(help)));
             }

@@ -9,7 +9,7 @@ use anabranch_lab::{Flows, Journal, Span, flows, in_parallel};
 use anabranch_policy::Catalogue;
 use anabranch_scenario::file::At;
 use anabranch_scenario::{Scenario, ScenarioError};
-use anabranch_units::nearest;
+use anabranch_units::suggest;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -90,9 +90,7 @@ fn known(kind: &str, named: &str, names: &[&str]) -> Result<(), ScenarioError> {
     if names.contains(&name) {
         return Ok(());
     }
-    let near = nearest(name, names.iter().copied()).map(|near| format!("did you mean `{near}`? "));
-    let help = format!("{}accepted: {}", near.unwrap_or_default(), names.join(", "));
-    Err(ScenarioError::plain(format!("there is no {kind} `{name}`"), Some(help)))
+    Err(ScenarioError::plain(format!("there is no {kind} `{name}`"), Some(suggest(name, names.iter().copied()))))
 }
 
 /// Returns a name as a `--set` takes it: bare if it can be.

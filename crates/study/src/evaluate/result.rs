@@ -58,9 +58,9 @@ pub enum RowVerdict {
     Fail,
     /// The case does not apply.
     NotApplicable,
-    /// It could be measured, and is not yet.
+    /// The case could be measured, and is not yet.
     NotRun,
-    /// It is a matter of words.
+    /// The case is a matter of words.
     ToBeArgued,
 }
 
@@ -127,7 +127,7 @@ pub struct Worst {
     pub rival: Option<String>,
     /// The number, the mean over the seeds.
     pub value: f64,
-    /// Its bound there.
+    /// Bound of the number in that condition.
     pub limit: f64,
     /// Standard control that sets the bound, with its number.
     pub standard: Option<(String, f64)>,

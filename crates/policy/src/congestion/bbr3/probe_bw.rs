@@ -11,7 +11,7 @@ pub(super) enum AckPhase {
     Init,
     /// The pipe fills at the estimated rate.
     Refilling,
-    /// In flight rises.
+    /// The amount in flight rises, and no ACK tells of it yet.
     ProbeStarting,
     /// ACKs tell of the probing.
     ProbeFeedback,

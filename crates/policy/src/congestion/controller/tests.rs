@@ -3,6 +3,7 @@
 use super::super::rules::EXAMPLE as RULES;
 use super::*;
 use crate::congestion::Reno;
+use crate::registry::{CONGESTION, Params, find};
 
 const A: SubflowId = SubflowId(1);
 const MSS: Bytes = Bytes::new(1000);
@@ -190,6 +191,39 @@ fn idle_time_halves_the_window_down_to_the_initial_one() {
     ack(&mut fixed, 2000);
     fixed.on_idle(T, A, RTO * 100, Duration::ZERO);
     assert_eq!(state(&fixed), (12_000, None));
+}
+
+/// Nothing in flight could end the round trip of a mark, so a rest does.
+#[test]
+fn the_first_mark_after_a_rest_counts() {
+    let in_flight = Bytes::new(10_000);
+    for prr in [true, false] {
+        let mut c = controller(Rules { prr, ..RULES });
+        assert!(c.on_mark(T, A, in_flight));
+        assert!(!c.on_mark(T, A, in_flight), "once in a round trip");
+        c.on_idle(T, A, RTO * 2, RTO);
+        assert_eq!(state(&c), (5000, Some(5000)));
+        assert!(c.on_mark(T, A, Bytes::new(5000)));
+        c.on_recovered(T, A);
+        assert_eq!(state(&c), (2500, Some(2500)));
+    }
+}
+
+/// A mark stands for all congestion of its round trip where it takes what a loss would, or nearly (RFC 8511 §3); DCTCP,
+/// whose marks may take little, answers a loss as if no mark had been (RFC 8257 §3.5). A mark of 10 segments takes half
+/// of them with Reno and with DCTCP, which begins with α = 1, and 15 % with CUBIC (RFC 8511).
+#[test]
+fn a_loss_in_the_round_trip_of_a_mark() {
+    for (name, by_mark, by_loss) in [("reno", 5000, 5000), ("cubic", 8500, 8500), ("dctcp", 5000, 2500)] {
+        let entry = find(CONGESTION, "congestion control", name).expect("it ships");
+        let mut c = Controller::new(entry.build(&Params::default()), Rules { prr: false, ..RULES });
+        c.add(A, MSS);
+        assert!(c.on_mark(T, A, Bytes::new(10_000)), "{name}");
+        assert_eq!(c.cwnd(A).get(), by_mark, "{name}");
+        c.on_fast_retransmit(T, A, Bytes::new(by_mark));
+        assert_eq!(c.cwnd(A).get(), by_loss, "{name}");
+        assert!(!c.on_mark(T, A, Bytes::new(by_loss)), "{name}: within a recovery no mark counts");
+    }
 }
 
 #[test]
