@@ -1,5 +1,6 @@
 //! Segments as scripts write them: relative numbers, and names for what both ends know.
 
+use crate::names::COUNTERS;
 use crate::parse::FLAGS;
 use crate::pattern::{Side, matches, pattern};
 use crate::peer::World;
@@ -88,7 +89,13 @@ impl Describer<'_> {
                 .collect();
             fields.push(field("sack", texts.join(",")));
         }
-        for unknown in options.unknown() {
+        let counters: Vec<_> = options.byte_counters().into_iter().flatten().collect();
+        let names = |first| COUNTERS.iter().find(|order| order[0].1 == first);
+        if let Some(order) = counters.first().and_then(|(first, _)| names(*first)) {
+            let texts = counters.iter().zip(order).map(|((_, bytes), (name, _))| format!("{name}:{bytes}"));
+            fields.push(field("accecn", texts.collect::<Vec<_>>().join(",")));
+        }
+        for unknown in options.unknown().iter().filter(|option| counters.is_empty() || !option.counts_bytes()) {
             fields.push(field("option", format!("{},{}", unknown.kind, anabranch_units::hex(&unknown.data))));
         }
         if !options.broken().is_empty() {

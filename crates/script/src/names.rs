@@ -1,9 +1,17 @@
 //! The names that statements, fields and options may have.
 
+use anabranch_units::Ecn;
+
 /// Fields of a segment.
 pub(crate) const FIELDS: &[&str] = &[
     "seq", "ack", "win", "data", "len", "payload", "urg", "ecn", "mss", "wscale", "sack_ok", "sack", "ts", "mptcp",
-    "option", "broken",
+    "accecn", "option", "broken",
+];
+
+/// Counters of the AccECN option, in each of its orders.
+pub(crate) const COUNTERS: [[(&str, Ecn); 3]; 2] = [
+    [("e0b", Ecn::Ect0), ("ceb", Ecn::Ce), ("e1b", Ecn::Ect1)],
+    [("e1b", Ecn::Ect1), ("ceb", Ecn::Ce), ("e0b", Ecn::Ect0)],
 ];
 
 /// MPTCP options with their arguments.

@@ -1,4 +1,5 @@
-//! docs/conformance.md names tests and scripts, and counts: all of them are there, and the counts are right.
+//! docs/conformance.md and docs/ecn.md name tests and scripts, and count: all of them are there, and the counts are
+//! right.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -101,6 +102,20 @@ fn every_test_and_script_named_exists() {
     }
     assert!(missing.is_empty(), "{missing:#?}");
     assert!(checked > 150, "{checked}");
+}
+
+/// Each of Linux' cases has a script that is there, or a reason.
+#[test]
+fn the_scripts_for_the_cases_of_linux_are_there() {
+    let (document, scripts) = (fs::read_to_string(root().join("docs/ecn.md")).unwrap(), scripts());
+    let (_, cases) = document.split_once("## Linux' own cases").unwrap();
+    let rows: Vec<_> = cases.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" | ")).collect();
+    for (case, cover) in &rows {
+        let missing: Vec<_> = names(cover).filter(|name| name.contains('/') && !scripts.contains(*name)).collect();
+        assert!(missing.is_empty(), "{case}: {missing:?}");
+        assert!(cover.contains("`ecn/") || cover.starts_with("no script: "), "{case}");
+    }
+    assert_eq!(rows.iter().map(|(case, _)| case.split("`, `").count()).sum::<usize>(), 59);
 }
 
 #[test]

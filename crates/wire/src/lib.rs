@@ -10,6 +10,7 @@
 //! - [`pattern`] is payload that a receiver can check without knowing the sender.
 #![forbid(unsafe_code)]
 
+mod byte_counters;
 pub mod carriage;
 mod checksum;
 mod codec;
@@ -24,6 +25,7 @@ mod plan;
 mod segment;
 mod too_big;
 
+pub use byte_counters::BYTE_COUNTER_BITS;
 pub use checksum::{Checksum, dss_checksum};
 pub use codec::{
     Captured, ChecksumStatus, Checksums, Outline, TcpChecksum, emit, emit_headers, emit_train, parse, parse_captured,
@@ -37,6 +39,6 @@ pub use mptcp::{
 };
 pub use options::{Foreign, Handshake, Options, SackBlock, SackBlocks, Timestamps, UnknownOption};
 pub use payload::Payload;
-pub use plan::{plan, sack_room};
+pub use plan::{option_room, plan, sack_room};
 pub use segment::{Flags, IpHeader, Segment};
 pub use too_big::TooBig;

@@ -39,8 +39,12 @@ pub fn plan(options: &mut Options) -> (u64, Option<Box<Options>>) {
 /// SACK blocks that [`plan`] will grant beside `options`, which hold none yet.
 pub fn sack_room(options: &Options) -> usize {
     // Kind and length with their padding, then eight bytes a block.
-    let free = OPTION_SPACE.saturating_sub(options.wire_length());
-    (free.saturating_sub(4) / 8).min(SackBlocks::MAX as u64) as usize
+    (option_room(options).saturating_sub(4) / 8).min(SackBlocks::MAX as u64) as usize
+}
+
+/// Bytes of options that there is room for beside `options`.
+pub fn option_room(options: &Options) -> u64 {
+    OPTION_SPACE.saturating_sub(options.wire_length())
 }
 
 /// True if nothing but one MPTCP option stands beside the timestamps.

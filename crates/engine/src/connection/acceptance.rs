@@ -40,6 +40,7 @@ impl Connection {
                     // The peer may have repeated it because its own view is stale: take what it acknowledges. A segment
                     // more than a window back is not a repetition.
                     if subflow.rx.rcv_nxt - start <= window && subflow.acceptable_ack(segment).is_some() {
+                        subflow.note_marks(segment);
                         self.take_late_data_ack(now, segment, slot, shared);
                     }
                     // What waits for the stream is not acknowledged, nor is its repetition answered.
@@ -94,7 +95,7 @@ impl Connection {
     /// RFC 5961 §3: a RST counts only if it is exactly in sequence; otherwise the peer is asked.
     pub(super) fn check_reset(&mut self, now: Instant, slot: Slot, start: u64, segment: &Segment, shared: &mut Shared) {
         if start != self.subflows[slot].rx.rcv_nxt {
-            return self.challenge(now, slot, shared);
+            return self.challenge(now, slot, false, shared);
         }
         let id = self.subflows[slot].id;
         for option in segment.options.mptcp() {
@@ -115,10 +116,13 @@ impl Connection {
         let keys = shared.config.repeat_keys && !self.life.is_confirmed();
         let unconfirmed = subflow.state == State::Confirming || (!subflow.is_join() && keys);
         subflow.liveness.repeated_syn |= repeated;
+        if repeated {
+            subflow.marks.note_syn_ack(segment);
+        }
         if repeated && unconfirmed {
             self.send_third_ack(now, slot, shared);
         } else {
-            self.challenge(now, slot, shared);
+            self.challenge(now, slot, repeated, shared);
         }
     }
 
@@ -128,16 +132,23 @@ impl Connection {
         if segment.sequence_length() > 0 {
             self.subflows[slot].rx.ack.now = true;
         } else {
-            self.challenge(now, slot, shared);
+            self.challenge(now, slot, false, shared);
         }
     }
 
-    /// A challenge ACK (RFC 5961 §3.2), not too often (§7): two ends that disagree would answer each other for ever.
-    pub(super) fn challenge(&mut self, now: Instant, slot: Slot, shared: &mut Shared) {
+    /// A challenge ACK (RFC 5961 §3.2), not too often (§7): two ends that disagree would answer each other for ever. If
+    /// it answers a repeated SYN/ACK it tells how that came (RFC 9768 §3.2.2.1).
+    pub(super) fn challenge(&mut self, now: Instant, slot: Slot, of_syn_ack: bool, shared: &mut Shared) {
         let subflow = &mut self.subflows[slot];
-        if subflow.liveness.challenged.is_none_or(|last| now.since(last) >= CHALLENGE_INTERVAL) {
-            subflow.liveness.challenged = Some(now);
-            self.send_ack_for(now, slot, Vec::new(), Purpose::Challenge, shared);
+        if subflow.liveness.challenged.is_some_and(|last| now.since(last) < CHALLENGE_INTERVAL) {
+            return;
         }
+        subflow.liveness.challenged = Some(now);
+        let offset = subflow.tx.recovery.snd_nxt();
+        let mut ack = self.pure_ack(now, slot, offset, Vec::new(), shared);
+        if of_syn_ack && !ack.options.has_sack() {
+            self.subflows[slot].marks.say(true, &mut ack);
+        }
+        self.transmit_segment(slot, ack, Purpose::Challenge, shared);
     }
 }

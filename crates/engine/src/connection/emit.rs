@@ -75,6 +75,7 @@ impl Connection {
         let mut purpose = purpose;
         if matches!(purpose, Purpose::Handshake { .. }) {
             self.subflows[slot].marks.say(true, &mut segment);
+            self.subflows[slot].marks.tell_bytes(true, u64::MAX, &mut segment);
         }
         if let Purpose::Ack(reason) = purpose
             && let Some(flow) = self.detour(now, slot, shared)
@@ -85,7 +86,7 @@ impl Connection {
         self.transmit_segment(slot, segment, purpose, shared);
     }
 
-    fn pure_ack(
+    pub(super) fn pure_ack(
         &mut self,
         now: Instant,
         slot: Slot,
@@ -111,6 +112,7 @@ impl Connection {
         if in_doubt {
             self.note_told(slot, &segment);
         }
+        self.subflows[slot].tell_bytes(&mut segment);
         if sacking {
             let most = sack_room(&segment.options);
             segment.options.set_sack(self.subflows[slot].rx.sack_blocks(most));
@@ -168,6 +170,9 @@ impl Connection {
         }
         self.subflows[slot].add_sack_beside_data(&mut segment);
         let subflow = &mut self.subflows[slot];
+        if sent.len > 0 && !matches!(purpose, Purpose::Retransmission(_)) {
+            subflow.tell_bytes_beside_data(sent, &mut segment);
+        }
         // What is repeated is not ECN-capable under classic feedback, and says no CWR (RFC 3168 §6.1.5).
         if sent.len > 0 && !matches!(purpose, Purpose::Retransmission(_)) {
             segment.ip.ecn = subflow.marks.field(true, self.sender.congestion.capabilities().ect());
@@ -286,6 +291,10 @@ impl Connection {
             segment.options.push_mptcp(option);
         }
         self.receiver.on_told(window);
+        if answer && retries == 0 {
+            // The repeated one goes without: something on the path may drop it (RFC 9768 §3.2.3.2.2).
+            self.subflows[slot].marks.tell_bytes(true, u64::MAX, &mut segment);
+        }
         self.transmit_segment(slot, segment, Purpose::Handshake { retries }, shared);
     }
 

@@ -51,7 +51,7 @@ impl Connection {
         }
         let Some(ack) = self.subflows[slot].acceptable_ack(segment) else {
             shared.counters.unacceptable += 1;
-            return self.challenge(now, slot, shared);
+            return self.challenge(now, slot, false, shared);
         };
         if self.life.is_fast_closing() {
             return self.handle_options(now, slot, segment, shared);

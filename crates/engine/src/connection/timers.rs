@@ -308,7 +308,7 @@ impl Connection {
         let id = subflow.id;
         subflow.tx.loss.on_lost(1);
         subflow.tx.retransmit_now = true;
-        subflow.marks.on_loss();
+        subflow.marks.on_timeout(subflow.tx.recovery.snd_una());
         if subflow.tx.recovery.consecutive_rtos() > shared.config.profile.max_consecutive_rtos {
             self.end_of_last(slot, Ended::TimedOut);
             return self.kill(now, slot, ResetReason::UnacceptablePerformance, shared);

@@ -1,8 +1,9 @@
 //! Marks of a subflow's packets, in both directions.
 
+use super::counters::{Received, Reported};
 use super::{EcnRule, Feedback};
 use anabranch_units::Ecn;
-use anabranch_wire::{Flags, Segment};
+use anabranch_wire::{Flags, Segment, option_room};
 
 /// Knowledge of two ends of a subflow about the marks of their packets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,20 +12,33 @@ pub(crate) struct Marks {
     feedback: Feedback,
     /// ECN field of the peer's SYN or SYN/ACK, which the answer to it tells (RFC 9768 Tables 2 and 3).
     of_syn: Ecn,
-    /// Our packets are not ECN-capable: what the peer reports cannot be (RFC 9768 §3.2.2.3, §3.2.2.4).
-    mangled: bool,
+    /// Our packets are not ECN-capable: something on the path changes ECN fields, or the peer may not know what was
+    /// agreed on (RFC 9768 §3.1.5, §3.2.2.3).
+    incapable: bool,
+    /// The peer's reports mean nothing: something on the path wipes them out (RFC 9768 §3.2.2.1, §3.2.2.4).
+    deaf: bool,
+    /// A SYN/ACK came marked, which counts once.
+    syn_ack_marked: bool,
     /// The segment that came last had a timestamp later than all before.
     pub(crate) newer: bool,
     /// A segment after the handshake has told its ACE field.
     told_once: bool,
     /// Our packets that the peer reports as marked, modulo 8 (s.cep of RFC 9768, less its first value).
     reported: u8,
+    /// Our bytes as the peer reports them by ECN field.
+    reported_bytes: Reported,
+    /// What was told since the peer's last option.
+    since_option: Told,
+    /// Segments that an ACK delivers on average, in 1/64; zero before the first.
+    acked_at_once: u64,
     /// Offset whose acknowledgment ends the round trip in which the window fell for a mark.
     round_ends: Option<u64>,
     /// The window fell, and the next new data says so (CWR).
     slowed: bool,
     /// The peer's packets that came marked (r.cep, less its first value).
     received: u64,
+    /// The peer's bytes by ECN field.
+    received_bytes: Received,
     /// Marked packets that came since our last segment.
     untold: u64,
     /// ECN field of the latest packet.
@@ -61,6 +75,11 @@ const ATTEMPTS: u32 = 2;
 const FIRST: u64 = 5;
 /// The ACE field counts modulo this.
 const MODULUS: u64 = 8;
+/// A peer whose ACKs deliver more segments than this on average merges what it receives: that the counter has not gone
+/// around is likelier than that it has (Linux).
+const MERGED: u64 = 4;
+/// The average is that of so many ACKs (Linux).
+const WEIGHT: u64 = 64;
 
 impl Marks {
     /// Marks of a subflow with this feedback, whose peer's SYN came with this field.
@@ -106,35 +125,43 @@ impl Marks {
         *self = Marks { precise, ..Marks::agreed(feedback, syn.ip.ecn) };
         if answer && feedback == Feedback::Accurate {
             // Our SYN was not ECN-capable.
-            self.mangled = !matches!(syn.ace(), 0b010 | 0b101);
-            self.received = u64::from(syn.ip.ecn == Ecn::Ce && !self.mangled);
+            self.incapable = !matches!(syn.ace(), 0b010 | 0b101);
+            self.note_syn_ack(syn);
+            self.reported_bytes.take(&syn.options);
         }
     }
 
-    /// Takes the answer to our SYN/ACK, which was not ECN-capable (RFC 9768 Table 4), and repeated so often.
+    /// The peer's SYN/ACK came, maybe once more: our answer tells how this one came (RFC 9768 §3.1.5), and the first
+    /// that is marked counts (§3.2.2.2).
+    pub(crate) fn note_syn_ack(&mut self, syn_ack: &Segment) {
+        self.of_syn = syn_ack.ip.ecn;
+        let marked = syn_ack.ip.ecn == Ecn::Ce && self.feedback == Feedback::Accurate;
+        self.received += u64::from(marked && !std::mem::replace(&mut self.syn_ack_marked, marked));
+    }
+
+    /// Takes the answer to our SYN/ACK, which was not ECN-capable (RFC 9768 Table 4), and repeated so often. From the
+    /// third on it agreed to nothing, so that the peer may not know what was agreed on (§3.1.5); marks of its packets
+    /// are told all the same.
     pub(crate) fn take_last_ack(&mut self, retries: u32, ack: &Segment) {
-        if retries >= ATTEMPTS {
-            // It shows whether one of the first two has arrived; with classic feedback nothing does. Marks of the
-            // peer's packets are echoed all the same.
-            match self.feedback {
-                Feedback::Accurate if ack.ace() == 0 => self.feedback = Feedback::Off,
-                Feedback::Classic => self.mangled = true,
-                _ => {}
+        self.incapable |= retries >= ATTEMPTS && self.feedback != Feedback::Off;
+        if self.feedback == Feedback::Accurate && ack.payload.is_empty() && !ack.options.has_sack() {
+            match ack.ace() {
+                0b000 => (self.incapable, self.deaf) = (true, true),
+                // Of no meaning, and legal.
+                0b001 | 0b101 | 0b111 => {}
+                told => {
+                    self.incapable |= told != reflected(Ecn::NotEct);
+                    self.reported = u8::from(told == reflected(Ecn::Ce));
+                }
             }
         }
-        if self.feedback == Feedback::Accurate && ack.payload.is_empty() {
-            self.mangled |= match ack.ace() {
-                0b000 => true,
-                // Of no meaning, and legal.
-                0b001 | 0b101 | 0b111 => false,
-                told => told != reflected(Ecn::NotEct),
-            };
-        }
     }
 
-    /// The peer repeats its SYN: the answer tells how this one came (RFC 9768 §3.1.5).
+    /// The peer repeats its SYN: the answer tells how this one came. One that asks for nothing shows that the peer may
+    /// not know what was agreed on (RFC 9768 §3.1.5).
     pub(crate) fn take_syn_again(&mut self, syn: &Segment) {
         self.of_syn = syn.ip.ecn;
+        self.incapable |= self.feedback == Feedback::Accurate && syn.ace() == 0;
     }
 
     /// Adds what each segment of an open subflow says; the last of a handshake says how the SYN/ACK came.
@@ -153,7 +180,7 @@ impl Marks {
     /// marks of L4S take accurate feedback (RFC 9331 §4.2).
     pub(crate) fn field(&self, data: bool, wanted: Ecn) -> Ecn {
         match self.feedback {
-            _ if self.mangled => Ecn::NotEct,
+            _ if self.incapable => Ecn::NotEct,
             Feedback::Classic if data && wanted != Ecn::Ect1 => wanted,
             Feedback::Accurate => wanted,
             _ => Ecn::NotEct,
@@ -176,6 +203,7 @@ impl Marks {
             Feedback::Accurate => {
                 self.received += packets;
                 self.untold += packets;
+                self.received_bytes.count(field, length);
                 // ACKs of ACKs at most for each third mark (RFC 9768 §3.2.2.5.1).
                 let many = self.untold >= if has_data { 2 } else { 3 };
                 Arrived { marked: packets, at_once: (changed && has_data) || many, quick: false }
@@ -205,25 +233,83 @@ impl Marks {
             Feedback::Classic if ack >= una && segment.flags.has(Flags::ECE) => Told { packets: 1, bytes },
             Feedback::Classic => Told::default(),
             // Until our first data is acknowledged it may be a repetition of the handshake's last ACK.
-            Feedback::Accurate if ack <= 1 || (segments == 0 && !self.newer) => Told::default(),
+            Feedback::Accurate if segments == 0 && (ack <= 1 || !self.newer) => Told::default(),
             Feedback::Accurate => {
                 let ace = segment.ace();
                 if !std::mem::replace(&mut self.told_once, true) && ace == 0 {
-                    self.mangled = true;
+                    (self.incapable, self.deaf) = (true, true);
                 }
-                if self.mangled {
+                if self.deaf {
                     return Told::default();
                 }
                 let expected = (u64::from(self.reported) + FIRST) % MODULUS;
                 let least = (u64::from(ace) + MODULUS - expected) % MODULUS;
-                // What more than a cycle may have been marked: the most that fits, as if all were (RFC 9768 A.2).
-                let packets = if segments < MODULUS { least } else { segments - (segments - least) % MODULUS };
+                // What earlier ACKs without an option told is told already.
+                let marked = self.reported_bytes.take(&segment.options);
+                let newly = marked.map(|marked| marked.saturating_sub(self.since_option.bytes));
+                let packets = self.packets(least, (segments, bytes), newly);
                 self.reported = ((u64::from(self.reported) + packets) % MODULUS) as u8;
                 // Packets without data have no bytes.
-                let share = bytes * packets.min(segments);
-                Told { packets, bytes: share.checked_div(segments).unwrap_or(0) }
+                let share = (bytes * packets.min(segments)).checked_div(segments).unwrap_or(0);
+                let told = Told { packets, bytes: newly.unwrap_or(share).min(bytes) };
+                // Where the counter may have gone around, a packet may have been marked.
+                let since = &mut self.since_option;
+                since.packets += packets + segments / MODULUS;
+                since.bytes += told.bytes;
+                if let Some(marked) = marked {
+                    // Bytes were marked, and no packet was: something changes what is reported (RFC 9768 §3.2.3.2.5).
+                    self.incapable |= marked > 0 && since.packets == 0;
+                    *since = Told::default();
+                }
+                told
             }
         }
+    }
+
+    /// Packets newly marked: `least`, or as many rounds of the counter more as fit. Of the two the marked bytes decide
+    /// where they are told (RFC 9768 §3.2.3.2.5); otherwise it is as many as fit, as if all were marked (§3.2.2.5.2),
+    /// unless the peer merges what it receives.
+    fn packets(&mut self, least: u64, (segments, bytes): (u64, u64), marked: Option<u64>) -> u64 {
+        let before = if self.acked_at_once == 0 { segments * WEIGHT } else { self.acked_at_once };
+        self.acked_at_once = if segments > 0 { (before * (WEIGHT - 1)) / WEIGHT + segments } else { before };
+        if segments < MODULUS {
+            return least;
+        }
+        let most = segments - (segments - least) % MODULUS;
+        match marked {
+            Some(marked) => {
+                let estimate = (marked.min(bytes) * segments).div_ceil(bytes.max(1));
+                let rounds = (estimate.saturating_sub(least) + MODULUS / 2) / MODULUS;
+                (least + rounds * MODULUS).min(most)
+            }
+            None if self.acked_at_once > MERGED * WEIGHT => least,
+            None => most,
+        }
+    }
+
+    /// Adds the byte counters to a segment that acknowledges, in at most `room` bytes, if they have changed or are to
+    /// show whether the option gets through.
+    pub(crate) fn tell_bytes(&mut self, probes: bool, room: u64, segment: &mut Segment) {
+        if self.feedback == Feedback::Accurate {
+            let room = room.min(option_room(&segment.options));
+            self.received_bytes.tell(probes, room, &mut segment.options);
+        }
+    }
+
+    /// Our first data leaves, which ends at offset `end`.
+    pub(crate) fn on_first_data(&mut self, end: u64) {
+        self.received_bytes.on_first_data(end);
+    }
+
+    /// Data came, `again` if it was there before.
+    pub(crate) fn on_data(&mut self, again: bool) {
+        self.received_bytes.on_data(again);
+    }
+
+    /// Nothing beyond offset `una` was acknowledged in time. The window falls for it as for any loss.
+    pub(crate) fn on_timeout(&mut self, una: u64) {
+        self.received_bytes.on_timeout(una);
+        self.on_loss();
     }
 
     /// Tells whether the window has fallen for a mark, and its round trip is not over yet.
@@ -350,6 +436,47 @@ mod tests {
         assert_eq!(more, Told { packets: 2, bytes: 0 }, "packets without data have no bytes");
     }
 
+    /// Linux: whose ACKs deliver more than four segments on average tells the fewest that fit.
+    #[test]
+    fn a_peer_that_merges_what_it_receives_is_believed() {
+        let mut marks = agreed(EcnRule::ACCURATE, 0b111);
+        let mut told =
+            |ace, segments| marks.take(&segment(Flags::ACK, ace, Ecn::NotEct, 0), 2, 2, (segments, 0)).packets;
+        assert_eq!(told(6, 20), 1);
+        assert_eq!(told(6, 8), 0);
+        for _ in 0..200 {
+            assert_eq!(told(6, 2), 0);
+        }
+        assert_eq!(told(6, 8), 8, "it merges no more");
+    }
+
+    /// Bytes that were marked say how often the counter has gone around.
+    #[test]
+    fn marked_bytes_rule_rounds_of_the_counter_out() {
+        let mut marks = agreed(EcnRule::ACCURATE, 0b111);
+        let mut told = |ace, ce: u64, segments: u64| {
+            let mut ack = segment(Flags::ACK, ace, Ecn::NotEct, 0);
+            ack.options.push_byte_counters(Ecn::Ect0, [1, ce]);
+            marks.take(&ack, 2, 2, (segments, segments * 1000))
+        };
+        assert_eq!(told(5, 0, 1), Told::default());
+        assert_eq!(told(5, 0, 20), Told::default());
+        assert_eq!(told(1, 12_000, 20), Told { packets: 12, bytes: 12_000 });
+        assert_eq!(told(1, 20_000, 20), Told { packets: 8, bytes: 8000 });
+        assert_eq!(told(2, 20_000, 20), Told { packets: 1, bytes: 0 }, "an ACK of ours");
+        assert_eq!(told(2, 40_000, 20), Told { packets: 16, bytes: 20_000 });
+        let alone = marks.take(&segment(Flags::ACK, 4, Ecn::NotEct, 0), 2, 2, (4, 4000));
+        assert_eq!(alone, Told { packets: 2, bytes: 2000 }, "an ACK without an option");
+        let mut told = |ace, ce: u64| {
+            let mut ack = segment(Flags::ACK, ace, Ecn::NotEct, 0);
+            ack.options.push_byte_counters(Ecn::Ect0, [1, ce]);
+            let told = marks.take(&ack, 2, 2, (1, 1000));
+            (told, marks.field(true, Ecn::Ect0))
+        };
+        assert_eq!(told(4, 42_000), (Told::default(), Ecn::Ect0), "nothing new in the next option");
+        assert_eq!(told(4, 43_000), (Told { packets: 0, bytes: 1000 }, Ecn::NotEct), "bytes without a packet");
+    }
+
     /// Bytes that were marked, of those that an ACK delivers: by accurate feedback the share of its packets, by a classic
     /// echo all (RFC 8257 §3.3). An ACK that another has overtaken tells an echo no more.
     #[test]
@@ -389,6 +516,8 @@ mod tests {
         assert_eq!(fields.map(&mut spoken), [true, true, false, true, false, true, false]);
     }
 
+    /// RFC 9768 §3.1.5, §3.2.2.1, §3.2.2.3 and §3.2.2.4: packets that are not ECN-capable any more, and reports that mean
+    /// nothing.
     #[test]
     fn mangled_fields_end_it() {
         for (rule, syn_ack, capable) in [
@@ -401,11 +530,31 @@ mod tests {
             marks.take_syn(rule, false, false, &segment(Flags::SYN.with(Flags::ACK), syn_ack, Ecn::NotEct, 0));
             assert_eq!(marks.field(true, Ecn::Ect0), capable, "{syn_ack:03b}");
         }
-        for (last, capable) in [(0b010, Ecn::Ect0), (0b000, Ecn::NotEct), (0b100, Ecn::NotEct), (0b101, Ecn::Ect0)] {
+        // What the last ACK says, after how many repetitions; then our packets, and marks of a report of 7.
+        for (last, retries, capable, marks_told) in [
+            (0b010, 0, Ecn::Ect0, 2),
+            (0b010, 2, Ecn::NotEct, 2),
+            (0b000, 0, Ecn::NotEct, 0),
+            (0b000, 2, Ecn::NotEct, 0),
+            (0b100, 0, Ecn::NotEct, 2),
+            (0b110, 0, Ecn::NotEct, 1),
+            (0b101, 0, Ecn::Ect0, 2),
+        ] {
             let mut marks = agreed(EcnRule::ACCURATE, 0b111);
-            marks.take_last_ack(0, &segment(Flags::ACK, last, Ecn::NotEct, 0));
+            marks.take_last_ack(retries, &segment(Flags::ACK, last, Ecn::NotEct, 0));
             assert_eq!(marks.field(false, Ecn::Ect0), capable, "{last:03b}");
+            let told = marks.take(&segment(Flags::ACK, 7, Ecn::NotEct, 0), 2, 2, (3, 3000));
+            assert_eq!(told.packets, marks_told, "{last:03b}");
+            marks.note(&segment(Flags::ACK, 5, Ecn::Ce, 1000), 1000);
+            let mut ack = segment(Flags::ACK, 0, Ecn::NotEct, 0);
+            marks.say(false, &mut ack);
+            assert_eq!(ack.ace(), 6, "{last:03b}: the peer is told all the same");
         }
+        let mut marks = agreed(EcnRule::ACCURATE, 0b111);
+        marks.take_syn_again(&segment(Flags::SYN, 0b111, Ecn::NotEct, 0));
+        assert_eq!(marks.field(false, Ecn::Ect0), Ecn::Ect0);
+        marks.take_syn_again(&segment(Flags::SYN, 0b000, Ecn::NotEct, 0));
+        assert_eq!(marks.field(false, Ecn::Ect0), Ecn::NotEct, "it asks for nothing any more");
         let mut marks = agreed(EcnRule::ACCURATE, 0b111);
         assert_eq!(marks.field(false, Ecn::Ect1), Ecn::Ect1);
         let zeroed = marks.take(&segment(Flags::ACK, 0, Ecn::NotEct, 0), 2, 2, (3, 3000));

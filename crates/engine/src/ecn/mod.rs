@@ -4,6 +4,7 @@
 //! Follows Linux where the RFCs leave a choice: a SYN is not ECN-capable itself; with accurate feedback all packets of
 //! an open subflow are ECN-capable, with the classic one new data alone.
 
+mod counters;
 mod marks;
 mod rule;
 

@@ -44,13 +44,8 @@ impl Subflow {
     /// Notes what every valid segment tells, begun at subflow offset `start`: the peer's clock (RFC 7323 §4.3), and
     /// that it is alive. Takes an RTT sample as a receiver of data if `autotuned`.
     pub(crate) fn note_valid(&mut self, now: Instant, start: u64, segment: &Segment, autotuned: bool) {
-        let Subflow { tx, rx, liveness, marks, counts, .. } = self;
-        let arrived = marks.note(segment, tx.mss_option.into());
-        counts.marks_received += arrived.marked;
-        rx.ack.now |= arrived.at_once;
-        if arrived.quick {
-            rx.ack.quick = rx.ack.quick.max(QUICK_AFTER_MARK);
-        }
+        self.note_marks(segment);
+        let Subflow { tx, rx, liveness, marks, .. } = self;
         marks.newer = false;
         let newest = |timestamps: &Timestamps| start <= rx.rcv_nxt && !rx.is_old(timestamps.value, now);
         if let Some(timestamps) = segment.options.timestamps().filter(newest) {
@@ -67,6 +62,16 @@ impl Subflow {
         liveness.heard = now;
     }
 
+    /// Notes how a segment has come, new or repeated.
+    pub(crate) fn note_marks(&mut self, segment: &Segment) {
+        let arrived = self.marks.note(segment, self.tx.mss_option.into());
+        self.counts.marks_received += arrived.marked;
+        self.rx.ack.now |= arrived.at_once;
+        if arrived.quick {
+            self.rx.ack.quick = self.rx.ack.quick.max(QUICK_AFTER_MARK);
+        }
+    }
+
     /// Notes that a segment with a DSS acknowledges `ack`: options get through, and whether the peer itself has seen
     /// all that was acknowledged shows.
     pub(crate) fn note_dss(&mut self, now: Instant, ack: u64) {
@@ -80,7 +85,8 @@ impl Subflow {
     /// Notes that the bytes from offset `start` to `end` have arrived that were there already. Tells whether that shows
     /// that ACKs are lost on the path of another subflow.
     pub(crate) fn note_repeated(&mut self, now: Instant, start: u64, end: u64) -> bool {
-        let Subflow { tx, rx, .. } = self;
+        let Subflow { tx, rx, marks, .. } = self;
+        marks.on_data(true);
         rx.ack.duplicate = Some((start, end));
         rx.ack.unreported = true;
         rx.detour.on_repeated(now, tx.rtt.srtt().unwrap_or_else(|| tx.rtt.rto()))
@@ -88,7 +94,8 @@ impl Subflow {
 
     /// Notes the arrival of the bytes from offset `start` to `end`, and when the ACK for them is due (RFC 5681 §4.2).
     pub(crate) fn note_arrival(&mut self, now: Instant, start: u64, end: u64, profile: &Profile) {
-        let Subflow { tx, rx, .. } = self;
+        let Subflow { tx, rx, marks, .. } = self;
+        marks.on_data(false);
         let ack = &mut rx.ack;
         // After idling for a timeout the sender begins with a small window again, as at the start.
         let idle = ack.last_data.is_some_and(|last| now.since(last) > tx.rtt.rto());

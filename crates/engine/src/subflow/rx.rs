@@ -208,6 +208,12 @@ impl Rx {
         blocks
     }
 
+    /// Returns how many SACK blocks there are, up to `most`.
+    pub(crate) fn sack_count(&self, most: usize) -> usize {
+        let duplicate = usize::from(self.ack.duplicate.is_some());
+        (duplicate + self.ofo.sack_blocks(most, &mut [(0, 0); SackBlocks::MAX])).min(most)
+    }
+
     /// An ACK is due, now or later.
     pub(crate) fn owes_ack(&self) -> bool {
         self.ack.now || self.ack.deadline.is_some()

@@ -5,7 +5,7 @@ use crate::dss_form::LONGEST_DSS;
 use crate::ecn::Feedback;
 use crate::path_mtu::segment_in;
 use crate::recovery::Sent;
-use anabranch_wire::{Flags, Segment, sack_room};
+use anabranch_wire::{Flags, Segment, option_room, sack_room};
 
 /// Timestamps with padding (RFC 7323 §3.2 and appendix A).
 const TIMESTAMPS: u32 = 12;
@@ -41,12 +41,35 @@ impl Subflow {
         if !self.has_to_sack() {
             return;
         }
-        let used = segment.options.wire_length() + segment.payload.len() as u64 + SACK_HEAD;
-        let spare = u64::from(self.full_segment()).saturating_sub(used) / SACK_BLOCK;
+        let spare = self.room_beside(segment).saturating_sub(SACK_HEAD) / SACK_BLOCK;
         let most = sack_room(&segment.options).min(spare as usize);
         if most > 0 {
             segment.options.set_sack(self.rx.sack_blocks(most));
             self.rx.ack.unreported = false;
+        }
+    }
+
+    /// Bytes that `segment` has room for without becoming larger than a full one.
+    fn room_beside(&self, segment: &Segment) -> u64 {
+        let used = segment.options.wire_length() + segment.payload.len() as u64;
+        u64::from(self.full_segment()).saturating_sub(used)
+    }
+
+    /// Adds to an ACK what there is to tell of the peer's bytes by ECN field. Two SACK blocks come before it (RFC 9768
+    /// §3.2.3.3).
+    pub(crate) fn tell_bytes(&mut self, segment: &mut Segment) {
+        let blocks = if self.has_to_sack() { self.rx.sack_count(2) as u64 } else { 0 };
+        let kept = if blocks > 0 { SACK_HEAD + SACK_BLOCK * blocks } else { 0 };
+        self.marks.tell_bytes(false, option_room(&segment.options).saturating_sub(kept), segment);
+    }
+
+    /// The same of `sent` that leaves for the first time. The first data of all shows whether options get through
+    /// (RFC 9768 §3.2.3.2.1).
+    pub(crate) fn tell_bytes_beside_data(&mut self, sent: &Sent, segment: &mut Segment) {
+        let first = sent.start == 1;
+        self.marks.tell_bytes(first, self.room_beside(segment), segment);
+        if first {
+            self.marks.on_first_data(sent.start + u64::from(sent.len));
         }
     }
 

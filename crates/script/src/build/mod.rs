@@ -4,12 +4,13 @@ mod options;
 
 use crate::describe::{ACCURATE, ECN, LETTERS};
 use crate::error::ScriptError;
+use crate::names::COUNTERS;
 use crate::pattern::{Side, pattern};
 use crate::peer::World;
 use crate::statement::{Field, OptionText, SegmentText};
 use crate::text::Line;
 use crate::value;
-use anabranch_units::SubflowSeq;
+use anabranch_units::{Ecn, SubflowSeq};
 use anabranch_wire::{Flags, Foreign, Handshake, SackBlock, SackBlocks, Segment, Timestamps, UnknownOption};
 
 /// The segment that the peer sends on subflow `at`.
@@ -205,6 +206,24 @@ impl Builder<'_> {
         if foreign != Foreign::default() {
             *segment.options.foreign_mut() = foreign;
         }
+        if let Some(field) = text.field("accecn") {
+            self.byte_counters(field, segment)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the counters of the AccECN option, which lie in one of its orders from the first on.
+    fn byte_counters(&self, field: &Field, segment: &mut Segment) -> Built<()> {
+        let parts = field.value.as_deref().unwrap_or_default().split(',').map(|part| part.split_once(':'));
+        let parts: Option<Vec<_>> = parts.map(|part| part.and_then(|(name, n)| Some((name, number32(n)?)))).collect();
+        let named = |order: &&[(&str, Ecn); 3], parts: &[(&str, u32)]| {
+            parts.len() <= order.len() && parts.iter().zip(*order).all(|(part, (name, _))| part.0 == *name)
+        };
+        let found = parts.and_then(|parts| Some((COUNTERS.iter().find(|order| named(order, &parts))?, parts)));
+        let Some((order, parts)) = found else {
+            return self.refuse(field, "accecn=e0b:1,ceb:0,e1b:1 or accecn=e1b:1,ceb:0,e0b:1, or the first of these");
+        };
+        segment.options.push_byte_counters(order[0].1, parts.into_iter().map(|(_, bytes)| bytes.into()));
         Ok(())
     }
 }
