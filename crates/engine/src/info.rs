@@ -1,6 +1,7 @@
 //! The state of one end of a connection at a moment: what it waits for. For those who explain a run.
 
-use anabranch_units::{Instant, Rate, SubflowId};
+use anabranch_units::{Bytes, Duration, Instant, Rate, SubflowId};
+use anabranch_wire::FlowKey;
 use std::net::IpAddr;
 
 /// One end of a connection, as its driver finds it when nothing more can be sent now.
@@ -49,6 +50,32 @@ pub struct SubflowInfo {
     pub phase: Option<&'static str>,
     /// Time at which the peer last sent something on it.
     pub heard: Instant,
+}
+
+/// Loss recovery and congestion control of one subflow at a moment, as a sender knows them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct SubflowMetrics {
+    /// Identifier of the subflow.
+    pub id: SubflowId,
+    /// Addresses and ports as this end sees them.
+    pub flow: FlowKey,
+    /// Smallest sample of the round-trip time; `None` before the first, as in the three fields below.
+    pub min_rtt: Option<Duration>,
+    /// Smoothed round-trip time (RFC 6298).
+    pub srtt: Option<Duration>,
+    /// Latest sample of the round-trip time.
+    pub latest_rtt: Option<Duration>,
+    /// Variation of the round-trip time (RFC 6298), without floor.
+    pub rttvar: Option<Duration>,
+    /// Congestion window.
+    pub cwnd: Bytes,
+    /// Slow-start threshold; `None` before the first loss.
+    pub ssthresh: Option<Bytes>,
+    /// Bytes sent and neither acknowledged nor believed lost, plus retransmissions under way.
+    pub in_flight: Bytes,
+    /// Pacing rate set by congestion control; `None` if it does not pace.
+    pub pacing: Option<Rate>,
 }
 
 /// Obstacle to the next segment of new data on a subflow. Of several the first in this order.

@@ -64,7 +64,7 @@ pub use endpoint::{Endpoint, Read};
 pub use error::{ConfigError, OpenError, ReadError, WriteError};
 pub use event::{ConnectionId, Event};
 pub use fallback_reason::FallbackReason;
-pub use info::{ConnectionInfo, SubflowInfo, Wait};
+pub use info::{ConnectionInfo, SubflowInfo, SubflowMetrics, Wait};
 pub use memory::{MemoryError, PathMemory, PathRecord};
 pub use purpose::{AckReason, Choice, Detector, Purpose, Reason};
 pub use rtt::RtoRule;

@@ -30,7 +30,7 @@ mod world;
 
 pub use address::client_address;
 pub use decisions::Decided;
-pub use observe::{Condition, Content, Loss, Observer, Sight};
+pub use observe::{Condition, Content, Loss, Observer, Onlook, Sight};
 pub use outcome::{
     ConnectionOutcome, EventKind, EventRecord, Host, Outcome, PageOutcome, PhaseRecord, SubflowOutcome, Transfer,
     UdpOutcome,

@@ -1,7 +1,7 @@
 //! Observers of a run, packet by packet: the interface between the simulator and a capture file.
 
 use crate::{Host, SessionState};
-use anabranch_engine::Purpose;
+use anabranch_engine::{ConnectionId, Endpoint, Event, Purpose};
 use anabranch_net::DropCause;
 use anabranch_paths::{End, PacketId};
 use anabranch_units::{Bytes, Instant};
@@ -25,10 +25,32 @@ pub trait Observer {
     /// State of a connection under test after something happened, of each that carries a transfer. It holds until the
     /// next such report of the connection.
     fn on_state(&mut self, _state: &SessionState) {}
+    /// Returns true if it wants to be shown the endpoints of hosts. Asked once, before the run.
+    fn watches_endpoints(&self) -> bool {
+        false
+    }
+    /// An endpoint told its application something. `connection` is an index into
+    /// [`Outcome::connections`](crate::Outcome::connections).
+    fn on_event(&mut self, _onlook: Onlook<'_>, _connection: usize, _id: ConnectionId, _event: Event) {}
+    /// A host has nothing more to do now, after something happened there.
+    fn on_rest(&mut self, _onlook: Onlook<'_>) {}
     /// Returns true to end the run where it is, as its stop would. Asked after each event of the simulator.
     fn is_enough(&mut self) -> bool {
         false
     }
+}
+
+/// An endpoint at a moment, to be looked at.
+#[derive(Clone, Copy)]
+pub struct Onlook<'a> {
+    /// Time of the look.
+    pub at: Instant,
+    /// The client whose paths these are: from 0 to [`Spec::clients`](crate::Spec::clients).
+    pub client: usize,
+    /// Host of the endpoint.
+    pub host: Host,
+    /// The endpoint.
+    pub endpoint: &'a Endpoint,
 }
 
 /// A packet at a host.

@@ -1,11 +1,10 @@
 //! Outcome of a run.
 
-use crate::host::{Place, Side};
-use crate::{Decided, Sample};
+use crate::{Content, Decided, Sample, Sight};
 use anabranch_engine::{ConnectionStats, Counters, SubflowStats};
 use anabranch_paths::{LinkOutcome, MiddleboxOutcome};
 use anabranch_units::{Bytes, Duration, Instant, SubflowId};
-use anabranch_wire::{DataSeq, Segment};
+use anabranch_wire::DataSeq;
 use std::fmt;
 
 /// Everything that a run has measured.
@@ -260,33 +259,30 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// The record of a segment at a host, on the path with this index in the specification.
-pub(crate) fn record(
-    at: Instant,
-    place: Place,
-    sender: Side,
-    path: usize,
-    kind: EventKind,
-    segment: &Segment,
-) -> EventRecord {
-    let low = |number: DataSeq| match number {
-        DataSeq::Short(low) => low,
-        DataSeq::Long(dsn) => dsn.low(),
-    };
-    let (flow, dss) = (segment.flow, segment.options.dss());
-    EventRecord {
-        at,
-        client: place.client,
-        host: place.role(),
-        kind,
-        path,
-        port: if sender == Side::Client { flow.src_port } else { flow.dst_port },
-        flags: segment.flags.0,
-        seq: segment.seq.get(),
-        ack: segment.ack.get(),
-        dsn: dss.and_then(|dss| dss.map).map(|map| low(map.dsn)),
-        data_ack: dss.and_then(|dss| dss.data_ack).map(low),
-        window: segment.window,
-        length: segment.payload.len() as u32,
+impl EventRecord {
+    /// Returns the record of a packet that an observer saw; `None` if it is no segment.
+    pub fn of(sight: &Sight<'_>, kind: EventKind) -> Option<Self> {
+        let Content::Segment(segment) = sight.content else { return None };
+        let low = |number: DataSeq| match number {
+            DataSeq::Short(low) => low,
+            DataSeq::Long(dsn) => dsn.low(),
+        };
+        let (flow, dss) = (segment.flow, segment.options.dss());
+        let is_client = matches!(sight.host, Host::Client | Host::CompetingClient(_));
+        Some(EventRecord {
+            at: sight.at,
+            client: sight.client,
+            host: sight.host,
+            kind,
+            path: sight.path,
+            port: if is_client == (kind == EventKind::Sent) { flow.src_port } else { flow.dst_port },
+            flags: segment.flags.0,
+            seq: segment.seq.get(),
+            ack: segment.ack.get(),
+            dsn: dss.and_then(|dss| dss.map).map(|map| low(map.dsn)),
+            data_ack: dss.and_then(|dss| dss.data_ack).map(low),
+            window: segment.window,
+            length: segment.payload.len() as u32,
+        })
     }
 }

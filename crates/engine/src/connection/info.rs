@@ -4,7 +4,7 @@ use super::{Connection, Mode};
 use crate::recovery::Phase;
 use crate::sent_log::bit;
 use crate::subflow::{State, Subflow};
-use crate::{ConnectionInfo, SubflowInfo, Wait};
+use crate::{ConnectionInfo, SubflowInfo, SubflowMetrics, Wait};
 use anabranch_units::{Bytes, SubflowId};
 
 impl Connection {
@@ -42,6 +42,27 @@ impl Connection {
     /// Variables of a model-based congestion control on a subflow; none for others.
     pub(crate) fn congestion_variables(&self, subflow: SubflowId) -> Vec<(&'static str, f64)> {
         self.sender.congestion.variables(subflow)
+    }
+
+    /// Loss recovery and congestion control of the subflows that are established.
+    pub(crate) fn subflow_metrics(&self) -> Vec<SubflowMetrics> {
+        let metrics = |subflow: &Subflow| {
+            let (rtt, congestion) = (&subflow.tx.rtt, &self.sender.congestion);
+            let (cwnd, ssthresh, _) = congestion.windows(subflow.id);
+            SubflowMetrics {
+                id: subflow.id,
+                flow: subflow.flow,
+                min_rtt: rtt.min(),
+                srtt: rtt.srtt(),
+                latest_rtt: rtt.last(),
+                rttvar: rtt.rttvar(),
+                cwnd,
+                ssthresh,
+                in_flight: subflow.tx.in_flight(),
+                pacing: congestion.model(subflow.id, rtt.srtt()).map(|model| model.pacing),
+            }
+        };
+        self.subflows.iter().filter(|subflow| subflow.state == State::Established).map(metrics).collect()
     }
 
     /// The obstacle to new data on a subflow that policies are shown, or not.

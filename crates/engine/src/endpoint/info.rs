@@ -1,7 +1,7 @@
 //! The state of an endpoint's connections, for those who explain a run. Asking changes nothing and keeps nothing.
 
 use super::Endpoint;
-use crate::{ConnectionId, ConnectionInfo};
+use crate::{ConnectionId, ConnectionInfo, SubflowMetrics};
 use anabranch_units::SubflowId;
 
 impl Endpoint {
@@ -20,6 +20,12 @@ impl Endpoint {
     /// controls, and where there is no such connection.
     pub fn congestion_variables(&self, id: ConnectionId, subflow: SubflowId) -> Vec<(&'static str, f64)> {
         self.get(id).map_or(Vec::new(), |connection| connection.congestion_variables(subflow))
+    }
+
+    /// Returns the state of loss recovery and congestion control of each subflow that is established, in the order of
+    /// their identifiers. Empty where there is no such connection.
+    pub fn subflow_metrics(&self, id: ConnectionId) -> Vec<SubflowMetrics> {
+        self.get(id).map_or(Vec::new(), |connection| connection.subflow_metrics())
     }
 
     /// Returns the subflow on which the byte at `offset` of our stream left first; `None` if it has not left, or was

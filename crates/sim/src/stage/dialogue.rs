@@ -18,12 +18,21 @@ impl Stage<'_> {
     pub(crate) fn drain_events(&mut self, host: usize) -> bool {
         let mut any = false;
         while let Some((id, event)) = self.hosts[host].endpoint.poll_event() {
+            // Before the application acts on it: it forgets a connection at its end. It knows a connection that it
+            // accepts only behind that.
+            let is_new = matches!(event, Event::Accepted { .. });
+            if !is_new {
+                self.watch_event(host, id, event);
+            }
             // A look at congestion control, which changes nothing: a run is the same with and without it.
             if let Event::CongestionPhase { subflow, phase } = event {
                 self.note_phase(host, id, subflow, phase);
                 continue;
             }
             self.on_event(host, id, event);
+            if is_new {
+                self.watch_event(host, id, event);
+            }
             any = true;
         }
         any

@@ -334,6 +334,7 @@ impl<'a> Stage<'a> {
     /// The host has nothing more to do now.
     #[inline]
     pub(crate) fn rest(&mut self, host: usize) {
+        self.watch_rest(host);
         let deadline = self.hosts[host].rest();
         self.alarms.set(host, deadline);
     }

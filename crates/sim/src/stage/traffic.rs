@@ -3,11 +3,10 @@
 use super::Stage;
 use super::passage::Way;
 use super::watch::{packet_of, tag};
-use crate::EventKind;
 use crate::address::owner;
 use crate::codec::Frame;
-use crate::outcome;
 use crate::packet::Packet;
+use crate::{Content, EventKind, EventRecord};
 use anabranch_engine::{Purpose, Transmit};
 use anabranch_net::{Delivery, Departure};
 use anabranch_paths::Moving;
@@ -210,11 +209,10 @@ impl Stage<'_> {
 
     #[cold]
     fn record(&mut self, host: usize, kind: EventKind, segment: &Segment) {
-        let path = self.path_in_spec(self.path_between(segment.flow.src, segment.flow.dst));
-        let sender = self.hosts[owner(segment.flow.src).0].place.side;
-        let record = outcome::record(self.now, self.hosts[host].place, sender, path, kind, segment);
+        let path = self.path_between(segment.flow.src, segment.flow.dst);
+        let sight = self.sight(PacketId::default(), host, path, Content::Segment(segment));
         if let Some(events) = &mut self.events {
-            events.push(record);
+            events.extend(EventRecord::of(&sight, kind));
         }
     }
 }

@@ -4,8 +4,9 @@ use super::Stage;
 use super::states::room;
 use crate::SessionState;
 use crate::address::{address, owner};
-use crate::observe::{Condition, Content, Loss, Observer, Sight};
-use anabranch_engine::Purpose;
+use crate::host::Host;
+use crate::observe::{Condition, Content, Loss, Observer, Onlook, Sight};
+use anabranch_engine::{ConnectionId, Event, Purpose};
 use anabranch_paths::PacketId;
 use anabranch_paths::{Direction, End};
 use anabranch_units::Bytes;
@@ -17,13 +18,16 @@ pub(super) struct Watch<'a> {
     last: u32,
     /// Memory for states of connections, if it wants to be told those.
     pub(super) state: Option<SessionState>,
+    /// True if it wants to be shown endpoints.
+    sees_endpoints: bool,
 }
 
 impl<'a> Watch<'a> {
     /// An observer of a run over this many paths.
     pub(super) fn new(observer: Option<&'a mut dyn Observer>, paths: usize) -> Self {
         let state = observer.as_ref().filter(|observer| observer.watches_states()).map(|_| room(paths));
-        Watch { observer, last: 0, state }
+        let sees_endpoints = observer.as_ref().is_some_and(|observer| observer.watches_endpoints());
+        Watch { observer, last: 0, state, sees_endpoints }
     }
 
     #[inline]
@@ -145,6 +149,32 @@ impl Stage<'_> {
         }
     }
 
+    /// An endpoint told its application something of a connection that the application knows.
+    #[inline]
+    pub(super) fn watch_event(&mut self, host: usize, id: ConnectionId, event: Event) {
+        if self.watch.sees_endpoints
+            && let Some(session) = self.hosts[host].session(id)
+        {
+            self.show(host, |observer, onlook| observer.on_event(onlook, session, id, event));
+        }
+    }
+
+    /// A host has nothing more to do now.
+    #[inline]
+    pub(super) fn watch_rest(&mut self, host: usize) {
+        if self.watch.sees_endpoints {
+            self.show(host, |observer, onlook| observer.on_rest(onlook));
+        }
+    }
+
+    #[cold]
+    fn show(&mut self, host: usize, show: impl FnOnce(&mut dyn Observer, Onlook<'_>)) {
+        let Host { place, endpoint, .. } = &self.hosts[host];
+        if let Some(observer) = &mut self.watch.observer {
+            show(*observer, Onlook { at: self.now, client: place.client, host: place.role(), endpoint });
+        }
+    }
+
     /// Returns true if the observer has seen enough.
     #[inline]
     pub(crate) fn is_enough(&mut self) -> bool {
@@ -170,7 +200,7 @@ impl Stage<'_> {
         }
     }
 
-    fn sight<'c>(&self, id: PacketId, host: usize, path: usize, content: Content<'c>) -> Sight<'c> {
+    pub(super) fn sight<'c>(&self, id: PacketId, host: usize, path: usize, content: Content<'c>) -> Sight<'c> {
         let place = self.hosts[host].place;
         Sight { id, at: self.now, client: place.client, host: place.role(), path: self.path_in_spec(path), content }
     }
