@@ -2,7 +2,7 @@
 //! stands in the place of this module, and says so.
 
 mod calibrate;
-mod event_file;
+mod event_files;
 mod fetch;
 mod follow;
 mod kernel;
@@ -18,10 +18,10 @@ mod wire_options;
 use crate::args::HostCommand;
 use crate::failure::Failure;
 use crate::schema::{Row, built, document, lines};
+use anabranch_events::ConnectionEvent;
 use anabranch_lab::calibration::Calibration;
 use anabranch_lab::format::{self, NoContents};
 use anabranch_policy::Catalogue;
-use anabranch_service::ConnectionEvent;
 use std::sync::Arc;
 
 pub use calibrate::CalibrateArgs;

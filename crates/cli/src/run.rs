@@ -10,7 +10,7 @@ use anabranch_lab::{Keep, Measured, PacketEvent, Run, RunHead};
 use anabranch_policy::Catalogue;
 use anabranch_report::html::{self, Page};
 use anabranch_report::{Frame, Header, Repeated, Sheet, run_rows};
-use anabranch_scenario::file::MeasureName;
+use anabranch_scenario::Scenario;
 use clap::Args as ClapArgs;
 use serde_json::json;
 use std::fmt::Write;
@@ -23,6 +23,7 @@ use std::sync::Arc;
 #[command(after_help = "Examples:
   anabranch run wlan-lte
   anabranch run lossy --scheduler late --events events.jsonl
+  anabranch run path-failure --qlog events.sqlog
   anabranch run my.toml --repeat 10 --csv runs.csv
   anabranch run wlan-lte --report run.html
   anabranch run path-failure --seed 7 --scheduler late --set host.mss=1200 --pcap captures")]
@@ -37,6 +38,9 @@ pub struct RunArgs {
     /// Write the events of every packet to this file, one JSON object per line.
     #[arg(long, value_name = "FILE")]
     pub events: Option<ResultFile>,
+    /// Write the events of packets, connections and congestion control to this file as qlog, a JSON text sequence.
+    #[arg(long, value_name = "FILE")]
+    pub qlog: Option<ResultFile>,
     /// Write what each host sends and receives to DIR/client.pcapng, DIR/server.pcapng and so on, for Wireshark and
     /// tshark; with --repeat to DIR/seed-N/. (For a row of a comparison: --seed and --scheduler.)
     #[arg(long, value_name = "DIR")]
@@ -54,6 +58,7 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
     let header = Header::new(&scenario, seed, repeat as usize);
     let keep = Keep {
         events: args.events.is_some(),
+        qlog: args.qlog.is_some(),
         captures: args.pcap.clone(),
         timeline: args.common.report.is_some(),
         ..Keep::default()
@@ -61,13 +66,13 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
     let jobs = output::threads(args.common.jobs, repeat as usize);
     let bar = output::progress(repeat as usize);
     let seeds: Vec<u64> = (0..u64::from(repeat)).map(|n| seed.wrapping_add(n)).collect();
-    let mut results = Results::new(args, &header, scenario.measure)?;
+    let mut results = Results::new(args, &header, &scenario)?;
     let ended =
         anabranch_lab::in_batches(&scenario, &seeds, &keep, jobs, &|| bar.inc(1), &mut |runs| results.add(runs));
     bar.finish_and_clear();
     ended?;
 
-    let Results { csv, events, rows, frame, repeated, first, all, .. } = results;
+    let Results { csv, events, qlog, rows, frame, repeated, first, all, .. } = results;
     if let (Some(path), Some(csv)) = (&args.common.csv, csv) {
         output::write_from(path, csv)?;
     }
@@ -77,6 +82,9 @@ pub fn run(catalogue: &Arc<Catalogue>, args: &RunArgs) -> Result<(), Failure> {
     }
     if let (Some(path), Some(events)) = (&args.events, events) {
         output::write_from(path, events)?;
+    }
+    if let (Some(path), Some(qlog)) = (&args.qlog, qlog) {
+        output::write_from(path, qlog)?;
     }
     match (rows, &first) {
         (Some(rows), _) => output::print_around(&frame.begin, rows, &format!("{}\n", frame.end)),
@@ -91,6 +99,7 @@ struct Results<'a> {
     header: &'a Header,
     csv: Option<File>,
     events: Option<File>,
+    qlog: Option<File>,
     /// Rows of the JSON.
     rows: Option<File>,
     frame: Frame,
@@ -105,15 +114,20 @@ struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
-    fn new(args: &RunArgs, header: &'a Header, measure: MeasureName) -> Result<Self, Failure> {
+    fn new(args: &RunArgs, header: &'a Header, scenario: &Scenario) -> Result<Self, Failure> {
         let file = |wanted: bool| wanted.then(output::scratch).transpose();
+        let mut qlog = file(args.qlog.is_some())?;
+        if let Some(file) = &mut qlog {
+            output::write_scratch(file, &anabranch_lab::qlog_head(scenario))?;
+        }
         Ok(Results {
             header,
             csv: file(args.common.csv.is_some())?,
             events: file(args.events.is_some())?,
+            qlog,
             rows: file(args.common.json)?,
             frame: Frame::of_runs(header).map_err(|error| Failure::writing("JSON", error))?,
-            repeated: Repeated::new(header, measure),
+            repeated: Repeated::new(header, scenario.measure),
             first: None,
             all: Vec::new(),
             count: 0,
@@ -132,6 +146,9 @@ impl<'a> Results<'a> {
         }
         if let Some(events) = &mut self.events {
             output::write_scratch(events, self::events(&runs).as_bytes())?;
+        }
+        if let Some(file) = &mut self.qlog {
+            runs.iter().filter_map(|run| run.qlog.as_ref()).try_for_each(|qlog| output::write_scratch(file, qlog))?;
         }
         for row in &rows {
             match &mut self.rows {

@@ -7,10 +7,11 @@ use common::{anabranch, directory, names};
 use std::fs;
 
 /// Commands that write a file, without its name.
-const WRITERS: [&[&str]; 13] = [
+const WRITERS: [&[&str]; 16] = [
     &["run", "symmetric", "--csv"],
     &["run", "symmetric", "--report"],
     &["run", "symmetric", "--events"],
+    &["run", "symmetric", "--qlog"],
     &["compare", "symmetric", "--csv"],
     &["compare", "symmetric", "--report"],
     &["rank", "--count", "1", "--csv"],
@@ -20,7 +21,9 @@ const WRITERS: [&[&str]; 13] = [
     &["study", "late/fig02", "--quick", "--reproduction"],
     &["fetch", "http://192.0.2.7/bytes/1", "--from", "10.178.1.2", "--output"],
     &["fetch", "http://192.0.2.7/bytes/1", "--from", "10.178.1.2", "--output", "/dev/null", "--events"],
+    &["fetch", "http://192.0.2.7/bytes/1", "--from", "10.178.1.2", "--output", "/dev/null", "--qlog"],
     &["serve", "--listen", "10.178.0.1", "--http", "80", "--events"],
+    &["serve", "--listen", "10.178.0.1", "--http", "80", "--qlog"],
 ];
 
 #[test]

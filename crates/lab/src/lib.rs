@@ -22,6 +22,7 @@ mod measured;
 mod packet_event;
 pub mod pairwise;
 mod program;
+mod qlog;
 mod record;
 mod run;
 mod samples;
@@ -36,6 +37,7 @@ pub use journal::{Journal, JournalError, JournalLine, KeepError, Kept};
 pub use measured::{LinkMeasured, Measured, MiddleboxCounts, PathSamples, QueueMeasured, Samples, WindowMeasured};
 pub use packet_event::{PacketEvent, RunHead};
 pub use program::{UNKNOWN_BUILD, VERSION, build, build_is, build_is_of, version_with_build};
+pub use qlog::{QlogObserver, qlog_head};
 pub use record::Recorder;
 pub use run::{BATCH, Keep, Run, RunError, in_batches, in_parallel, panic_text, run, run_seeds, run_watched, threads};
 

@@ -3,7 +3,8 @@
 //! Results are in the order in which the runs were asked for, whichever ends first.
 
 use crate::asked::{Answer, Answers};
-use crate::timeline::{Both, Timeline, TimelineObserver};
+use crate::qlog::QlogObserver;
+use crate::timeline::{All, Timeline, TimelineObserver};
 use crate::{Measured, Recorder, samples};
 use anabranch_engine::Purpose;
 use anabranch_paths::{End, PacketId};
@@ -14,7 +15,7 @@ use anabranch_units::Duration;
 use rayon::prelude::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A run with its results.
@@ -30,6 +31,8 @@ pub struct Run {
     pub timeline: Option<Timeline>,
     /// Decisions of its schedulers, if [`Keep::answers`] asked for them.
     pub answers: Option<Vec<Answer>>,
+    /// Events of the run as qlog, without the head of a file, if [`Keep::qlog`] asked for them.
+    pub qlog: Option<Vec<u8>>,
 }
 
 /// Error: a run broke.
@@ -54,6 +57,10 @@ pub struct Keep {
     pub timeline: bool,
     /// Every decision of a scheduler.
     pub answers: bool,
+    /// Events as qlog.
+    pub qlog: bool,
+    /// The run is one of several that share files: there its seed tells it apart.
+    pub is_one_of_many: bool,
 }
 
 /// Runs the scenario once with this seed.
@@ -79,35 +86,29 @@ pub fn run_watched(
         answers.note(&mut spec);
     }
     let command = scenario.origin.command(seed);
+    let broken = |problem: String| RunError { problem, command: command.clone() };
+    let recorder = keep.captures.as_deref().map(|directory| Recorder::create(directory, scenario, seed)).transpose();
+    let mut recorder = recorder.map_err(|error| broken(error.to_string()))?;
     let mut timeline = keep.timeline.then(|| TimelineObserver::new(scenario.client_sends()));
     let mut stop = scenario.stop_flag().map(StopObserver);
-    let (mut both, mut all);
-    let observer: Option<&mut dyn Observer> = match (timeline.as_mut(), stop.as_mut()) {
-        (Some(timeline), Some(stop)) => {
-            both = Both(timeline, stop);
-            Some(&mut both)
-        }
-        (Some(timeline), None) => Some(timeline),
-        (None, Some(stop)) => Some(stop),
-        (None, None) => None,
-    };
-    let observer: Option<&mut dyn Observer> = match (observer, other) {
-        (Some(observer), Some(other)) => {
-            all = Both(observer, other);
-            Some(&mut all)
-        }
-        (observer, None) => observer,
-        (None, Some(other)) => Some(other),
-    };
-    let outcome = match &keep.captures {
-        None => play(&spec, observer),
-        Some(directory) => capture(scenario, seed, &spec, directory, observer),
-    };
-    let outcome = outcome.map_err(|problem| RunError { problem, command: command.clone() })?;
+    let mut qlog = keep.qlog.then(|| QlogObserver::new(scenario, seed, keep.is_one_of_many));
+    let mut all: Vec<&mut dyn Observer> = Vec::new();
+    all.extend(recorder.as_mut().map(|it| it as &mut dyn Observer));
+    all.extend(timeline.as_mut().map(|it| it as &mut dyn Observer));
+    all.extend(stop.as_mut().map(|it| it as &mut dyn Observer));
+    all.extend(qlog.as_mut().map(|it| it as &mut dyn Observer));
+    if let Some(other) = other {
+        all.push(other);
+    }
+    let outcome = play(&spec, All(all)).map_err(broken)?;
+    if let Some(recorder) = recorder {
+        recorder.finish().map_err(|error| broken(error.to_string()))?;
+    }
     let mut measured = Measured::of(&spec, &outcome);
     samples::fill(scenario.watch(), &mut measured, &spec, &outcome, scenario.late(seed));
     let timeline = timeline.map(TimelineObserver::finish);
-    Ok(Run { command, measured, outcome, timeline, answers: answers.map(|answers| answers.take()) })
+    let (qlog, answers) = (qlog.map(QlogObserver::finish), answers.map(|answers| answers.take()));
+    Ok(Run { command, measured, outcome, timeline, answers, qlog })
 }
 
 /// Number of samples in a diagram of a run that lasts until it is stopped; a run that ends before has fewer.
@@ -147,7 +148,8 @@ pub fn in_batches<E: From<RunError>>(
             captures => captures.clone(),
         };
         // A timeline is as long as the run: only that of the first seed is kept.
-        Keep { captures, timeline: keep.timeline && seeds.first() == Some(&seed), ..*keep }
+        let timeline = keep.timeline && seeds.first() == Some(&seed);
+        Keep { captures, timeline, is_one_of_many: seeds.len() > 1, ..*keep }
     };
     for batch in seeds.chunks(BATCH) {
         take(in_parallel(batch, jobs, done, &|seed| run(scenario, *seed, &apart(*seed)))?)?;
@@ -194,23 +196,6 @@ pub fn in_parallel<W: Sync, R: Send, E: Send>(
     results.into_iter().collect()
 }
 
-/// Makes a run and writes capture files of it.
-fn capture(
-    scenario: &Scenario,
-    seed: u64,
-    spec: &Spec,
-    directory: &Path,
-    other: Option<&mut dyn Observer>,
-) -> Result<Outcome, String> {
-    let mut recorder = Recorder::create(directory, scenario, seed).map_err(|error| error.to_string())?;
-    let outcome = match other {
-        Some(other) => play(spec, Some(&mut Both(&mut recorder, other)))?,
-        None => play(spec, Some(&mut recorder))?,
-    };
-    recorder.finish().map_err(|error| error.to_string())?;
-    Ok(outcome)
-}
-
 /// Stops a run at the next packet that a host sends after its flag became true.
 struct StopObserver<'a>(&'a AtomicBool);
 
@@ -228,11 +213,11 @@ impl Observer for StopObserver<'_> {
     fn on_kept(&mut self, _id: PacketId, _path: usize, _end: End) {}
 }
 
-fn play(spec: &Spec, observer: Option<&mut dyn Observer>) -> Result<Outcome, String> {
+fn play(spec: &Spec, mut observers: All<'_>) -> Result<Outcome, String> {
     // The simulator asserts its invariants; a violation ends this run and not the program.
-    let played = catch_unwind(AssertUnwindSafe(|| match observer {
-        Some(observer) => anabranch_sim::run_observed(spec, observer),
-        None => anabranch_sim::run(spec),
+    let played = catch_unwind(AssertUnwindSafe(|| match observers.0.is_empty() {
+        true => anabranch_sim::run(spec),
+        false => anabranch_sim::run_observed(spec, &mut observers),
     }));
     match played {
         Ok(result) => result.map_err(|error| error.to_string()),

@@ -4,9 +4,9 @@
 //! Everything is read from the segments, as in captures of both hosts, except for the engine's purpose of each segment.
 //! Data is counted from the first byte of its connection.
 
-use anabranch_engine::Purpose;
+use anabranch_engine::{ConnectionId, Event, Purpose};
 use anabranch_paths::{End, PacketId};
-use anabranch_sim::{Condition, Content, Host, Loss, Observer, SessionState, Sight};
+use anabranch_sim::{Condition, Content, Host, Loss, Observer, Onlook, SessionState, Sight};
 use anabranch_units::{Dsn, Instant, Token};
 use anabranch_wire::{Flags, FlowKey, MpOption, Segment};
 use std::collections::BTreeMap;
@@ -276,43 +276,49 @@ impl Received {
     }
 }
 
-/// Observer that passes each event to two others.
-pub struct Both<'a>(pub &'a mut dyn Observer, pub &'a mut dyn Observer);
+/// Observer that passes each event to others, in their order.
+pub struct All<'a>(pub Vec<&'a mut dyn Observer>);
 
-impl Observer for Both<'_> {
+impl Observer for All<'_> {
     fn on_sent(&mut self, sight: Sight<'_>, purpose: Option<Purpose>) {
-        self.0.on_sent(sight, purpose);
-        self.1.on_sent(sight, purpose);
+        self.0.iter_mut().for_each(|it| it.on_sent(sight, purpose));
     }
 
     fn on_received(&mut self, sight: Sight<'_>, condition: Condition) {
-        self.0.on_received(sight, condition);
-        self.1.on_received(sight, condition);
+        self.0.iter_mut().for_each(|it| it.on_received(sight, condition));
     }
 
     fn on_lost(&mut self, id: PacketId, loss: Loss<'_>) {
-        self.0.on_lost(id, loss);
-        self.1.on_lost(id, loss);
+        self.0.iter_mut().for_each(|it| it.on_lost(id, loss));
     }
 
     fn on_kept(&mut self, id: PacketId, path: usize, end: End) {
-        self.0.on_kept(id, path, end);
-        self.1.on_kept(id, path, end);
+        self.0.iter_mut().for_each(|it| it.on_kept(id, path, end));
     }
 
     fn watches_states(&self) -> bool {
-        self.0.watches_states() || self.1.watches_states()
+        self.0.iter().any(|it| it.watches_states())
     }
 
     fn on_state(&mut self, state: &SessionState) {
-        self.0.on_state(state);
-        self.1.on_state(state);
+        self.0.iter_mut().for_each(|it| it.on_state(state));
+    }
+
+    fn watches_endpoints(&self) -> bool {
+        self.0.iter().any(|it| it.watches_endpoints())
+    }
+
+    fn on_event(&mut self, onlook: Onlook<'_>, connection: usize, id: ConnectionId, event: Event) {
+        self.0.iter_mut().for_each(|it| it.on_event(onlook, connection, id, event));
+    }
+
+    fn on_rest(&mut self, onlook: Onlook<'_>) {
+        self.0.iter_mut().for_each(|it| it.on_rest(onlook));
     }
 
     fn is_enough(&mut self) -> bool {
-        // Both are asked: each may count.
-        let enough = self.0.is_enough();
-        self.1.is_enough() || enough
+        // All are asked: each may count.
+        self.0.iter_mut().fold(false, |enough, it| it.is_enough() || enough)
     }
 }
 

@@ -1,78 +1,45 @@
-//! Events of connections, one JSON object per line.
+//! Journal of the connections of an endpoint: their events as lines of JSON, as qlog, or both.
 
-use crate::report::ConnectionReport;
-use anabranch_engine::{ConnectionId, Endpoint, Event, SubflowStats};
+use anabranch_engine::{ConnectionId, Endpoint, Event};
+use anabranch_events::qlog::{self, MetricsLog, Record};
+use anabranch_events::{ConnectionEvent, Happened};
 use anabranch_units::Instant;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
-use std::borrow::Cow;
 use std::io::{self, Write};
-use std::net::SocketAddr;
 
-/// Writes down what an endpoint tells of its connections: opening, subflows, fallback, the end with its counters. Data
-/// that moves is not worth a line.
+/// Writes down events of connections: opening, subflows, fallback, the end with its counters. Data that moves is not
+/// worth a line; in qlog it may change metrics, and these are told.
 pub struct Journal {
-    out: Option<Box<dyn Write + Send>>,
+    lines: Option<Out>,
+    qlog: Option<Out>,
+    metrics: MetricsLog,
     /// Connection and its number in the journal, by index.
     numbers: Vec<Option<(ConnectionId, u64)>>,
     next: u64,
-    failure: Option<io::Error>,
+    failure: Option<(Form, io::Error)>,
 }
 
-/// One line: an event of a connection. A line has those fields that say something of its event.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct ConnectionEvent {
-    /// Time since the start, in seconds.
-    pub time_s: f64,
-    /// Name of the event.
-    #[schemars(schema_with = "names")]
-    pub event: &'static str,
-    /// Number of the connection in the file, from 1.
-    pub connection: u64,
-    /// MPTCP was negotiated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub multipath: Option<bool>,
-    /// Number of the subflow in its connection.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub subflow: Option<u16>,
-    /// Address and port of this end of the subflow, or of the first one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub local: Option<SocketAddr>,
-    /// Address and port of the other end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remote: Option<SocketAddr>,
-    /// The subflow is a backup (RFC 8684 §3.3.8).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub backup: Option<bool>,
-    /// Reason of a fallback, or of the peer's reset.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<Cow<'static, str>>,
-    /// The peer says that trying again later may work.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub transient: Option<bool>,
-    /// Decision of the scheduler that the engine does not carry out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub why: Option<&'static str>,
-    /// Phase of the congestion control on the subflow.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub phase: Option<&'static str>,
-    /// Sentence about a connection that was slower than its best path alone, at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub slow: Option<String>,
-    /// Statistics of the connection at its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub connection_stats: Option<ConnectionReport>,
+type Out = Box<dyn Write + Send>;
+
+/// Form of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// One JSON object per line.
+    Lines,
+    /// A JSON text sequence of qlog.
+    Qlog,
 }
 
 impl Journal {
     /// Writes nothing.
     pub fn none() -> Self {
-        Journal { out: None, numbers: Vec::new(), next: 1, failure: None }
+        Journal { lines: None, qlog: None, metrics: MetricsLog::default(), numbers: Vec::new(), next: 1, failure: None }
     }
 
-    /// Writes here; each line is flushed.
-    pub fn to(out: Box<dyn Write + Send>) -> Self {
-        Journal { out: Some(out), ..Journal::none() }
+    /// Writes in this form here as well; each event is flushed. The beginning of the file is written already.
+    pub fn to(mut self, form: Form, out: Out) -> Self {
+        *self.out(form) = Some(out);
+        self
     }
 
     /// The number of a connection: 1 for the first one, never used again.
@@ -105,61 +72,55 @@ impl Journal {
         event: Event,
         slow: Option<String>,
     ) {
-        if self.out.is_none() {
+        if self.lines.is_none() && self.qlog.is_none() {
             return;
         }
-        let time_s = now.as_secs_f64();
-        let mut line =
-            ConnectionEvent { time_s, event: event.name(), connection: self.number(id), slow, ..Default::default() };
-        match event {
-            Event::Readable | Event::Writable => return,
-            Event::Connected { multipath } | Event::Reopened { multipath } | Event::Accepted { multipath } => {
-                line.multipath = Some(multipath);
-                line.addresses(endpoint.subflow_stats(id).first());
-            }
-            Event::Closed | Event::Reset => line.connection_stats = ConnectionReport::of(endpoint, id),
-            Event::Fallback(reason) => line.reason = Some(reason.name().into()),
-            Event::SubflowEstablished(subflow) | Event::SubflowClosed(subflow) => {
-                line.subflow = Some(subflow.0);
-                let all = endpoint.subflow_stats(id);
-                let stats = all.iter().find(|stats| stats.id == subflow);
-                line.addresses(stats);
-                line.backup = stats.map(|stats| stats.backup);
-            }
-            Event::SubflowReset { subflow, reason, transient } => {
-                (line.subflow, line.reason, line.transient) = (Some(subflow.0), Some(reason.name()), Some(transient));
-            }
-            Event::SchedulerOverruled(why) => line.why = Some(why.name()),
-            Event::CongestionPhase { subflow, phase } => {
-                (line.subflow, line.phase) = (Some(subflow.0), Some(phase));
-            }
-            _ => {}
+        let number = self.number(id);
+        let line = ConnectionEvent::of(now, number, endpoint, id, event, slow);
+        if let Some(line) = &line {
+            self.write(Form::Lines, line);
         }
-        self.write(&line);
+        if self.qlog.is_none() {
+            return;
+        }
+        let group = number.to_string();
+        if let Some(line) = &line {
+            match line.happened {
+                Happened::Connected(_) | Happened::Reopened(_) | Happened::Accepted(_) => self.metrics.open(id, number),
+                Happened::Closed(_) | Happened::Reset(_) => self.metrics.close(id),
+                _ => {}
+            }
+            self.write(Form::Qlog, &Record::of_connection(now, Some(&group), line, endpoint, id));
+        }
+        for record in self.metrics.changes(now, endpoint, id, Some(&group)) {
+            self.write(Form::Qlog, &record);
+        }
     }
 
-    fn write(&mut self, line: &ConnectionEvent) {
-        let Some(out) = &mut self.out else { return };
-        let written = serde_json::to_string(line).map_err(io::Error::other);
-        if let Err(error) = written.and_then(|text| writeln!(out, "{text}")).and_then(|()| out.flush()) {
+    fn write(&mut self, form: Form, event: &impl Serialize) {
+        let Some(out) = self.out(form) else { return };
+        let written = match form {
+            Form::Lines => {
+                serde_json::to_string(event).map_err(io::Error::other).and_then(|text| writeln!(out, "{text}"))
+            }
+            Form::Qlog => qlog::write(out, event),
+        };
+        if let Err(error) = written.and_then(|()| out.flush()) {
             // Said once, at the end; a full disk or a reader that has gone is no reason to drop connections.
-            self.failure = Some(error);
-            self.out = None;
+            self.failure = Some((form, error));
+            *self.out(form) = None;
         }
     }
 
-    /// Takes the error that stopped writing, if there was one.
-    pub fn failure(&mut self) -> Option<io::Error> {
+    fn out(&mut self, form: Form) -> &mut Option<Out> {
+        match form {
+            Form::Lines => &mut self.lines,
+            Form::Qlog => &mut self.qlog,
+        }
+    }
+
+    /// Takes the error that stopped writing, if there was one, with the form that it stopped.
+    pub fn failure(&mut self) -> Option<(Form, io::Error)> {
         self.failure.take()
     }
-}
-
-impl ConnectionEvent {
-    fn addresses(&mut self, subflow: Option<&SubflowStats>) {
-        (self.local, self.remote) = (subflow.map(|stats| stats.local), subflow.map(|stats| stats.remote));
-    }
-}
-
-fn names(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "enum": Event::NAMES })
 }

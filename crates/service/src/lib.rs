@@ -15,11 +15,9 @@ mod patience;
 mod plain;
 #[cfg(target_os = "linux")]
 pub mod proxy;
-mod report;
 #[cfg(target_os = "linux")]
 mod server;
 mod session;
-pub mod statistics;
 mod stream;
 
 pub use course::Course;
@@ -30,9 +28,8 @@ pub use fetch::{
 pub use http::{Answerer, LocalSite, Resource};
 #[cfg(target_os = "linux")]
 pub use http::{HttpLimits, Root, Site};
-pub use journal::{ConnectionEvent, Journal};
+pub use journal::{Form, Journal};
 pub use patience::{LEAST_RATE, Pace};
-pub use report::{ConnectionReport, CounterReport};
 #[cfg(target_os = "linux")]
 pub use server::{Listener, Server, ServerLimits, Service, Totals};
 pub use stream::Stream;

@@ -5,7 +5,7 @@
 mod common;
 
 use anabranch_engine::{Config, FastClose};
-use anabranch_service::{Journal, Server, ServerLimits, Service, Site};
+use anabranch_service::{Form, Journal, Server, ServerLimits, Service, Site};
 use anabranch_units::Duration;
 use common::{Pair, Script};
 use serde_json::Value;
@@ -50,7 +50,7 @@ fn server() -> (Server, Log) {
         (80, Service::Http(Arc::new(Site::new(None)))),
     ]);
     let log = Log::default();
-    (Server::new(services, ServerLimits::default(), Journal::to(Box::new(log.clone()))), log)
+    (Server::new(services, ServerLimits::default(), Journal::none().to(Form::Lines, Box::new(log.clone()))), log)
 }
 
 /// The client gives up after a second in which everything has come to rest.

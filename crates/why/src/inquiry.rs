@@ -10,7 +10,7 @@ use crate::pauses::pauses;
 use crate::sentence::{choice, fault, might_be_fault, remedy, sentence};
 use crate::{Alternative, Cause, Judge, Judged, Kind, LeftOut};
 use anabranch_lab::stats::Estimate;
-use anabranch_lab::timeline::Both;
+use anabranch_lab::timeline::All;
 use anabranch_lab::{Keep, Measured, Run, RunError, in_parallel, run_watched};
 use anabranch_net::LinkConfig;
 use anabranch_paths::Direction;
@@ -214,7 +214,7 @@ impl<'a> Inquiry<'a> {
         }
         let mut judge = Judge::of(&self.scenario.spec(seed));
         let mut meter = Meter::new(u64::MAX, work.stop);
-        let run = run_watched(self.scenario, seed, &Keep::default(), Some(&mut Both(&mut judge, &mut meter)))?;
+        let run = run_watched(self.scenario, seed, &Keep::default(), Some(&mut All(vec![&mut judge, &mut meter])))?;
         work.events.fetch_add(meter.events, Ordering::Relaxed);
         let judged = judge.finish(&self.scenario.spec(seed).workloads, &run.outcome);
         work.done(1);

@@ -5,13 +5,14 @@ mod result;
 
 pub use result::Transfer;
 
-use super::event_file::EventFile;
+use super::event_files::EventFiles;
 use super::path_memory::{KeptMemory, MemoryOption};
 use super::wire_device::{Diverted, prepare};
 use super::wire_options::{WireOptions, addresses, rate, size};
 use crate::args::span;
 use crate::failure::Failure;
 use crate::output;
+use anabranch_events::qlog::VantagePoint;
 use anabranch_host::{Caught, Driver, Reactor};
 use anabranch_lab::format::TRANSFER;
 use anabranch_policy::Catalogue;
@@ -83,9 +84,9 @@ pub struct FetchArgs {
     /// Settings of the engine.
     #[command(flatten)]
     pub wire: WireOptions,
-    /// File of events.
+    /// Files of events.
     #[command(flatten)]
-    pub events: EventFile,
+    pub events: EventFiles,
     /// Memory of paths.
     #[command(flatten)]
     pub memory: MemoryOption,
@@ -122,15 +123,14 @@ struct Errand<'a> {
 pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure> {
     let target = Target::parse(&args.url).map_err(|error| bad_target(&error))?;
     let uploads = args.upload.is_some() || args.upload_bytes.is_some();
-    let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-    let outputs = [to_stdout(&args.output), to_stdout(&args.events.file), args.json];
-    if outputs.iter().filter(|used| **used).count() > 1 {
-        return Err(Failure::Refused(miette!("standard output can hold one of --output -, --events - and --json")));
+    let output = args.output.as_deref() == Some(Path::new("-"));
+    if usize::from(output) + args.events.on_stdout() + usize::from(args.json) > 1 {
+        let one_of = "--output -, --events -, --qlog - and --json";
+        return Err(Failure::Refused(miette!("standard output can hold one of {one_of}")));
     }
     let destination = Destination::choose(args.output.as_deref(), &target, uploads)?;
-    let events = args.events.file.as_ref().filter(|path| path.as_path() != Path::new("-"));
-    let files = [("--output", destination.file()), ("--events", events), ("--path-memory", args.memory.file.as_ref())];
-    output::check(files)?;
+    let others = [("--output", destination.file()), ("--path-memory", args.memory.file.as_ref())];
+    output::check(others.into_iter().chain(args.events.files()))?;
     let memory = args.memory.read()?;
     // Errors of the upload are reported before a device is made.
     upload(args)?;
@@ -143,7 +143,7 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
     }
     let remotes = remotes.into_iter().filter(|remote| from.iter().any(|ip| ip.is_ipv4() == remote.is_ipv4())).collect();
     let (config, chosen) = args.wire.config(catalogue, &from)?;
-    let journal = Some(args.events.journal()?);
+    let journal = Some(args.events.journal(VantagePoint::CLIENT)?);
     let caught = Caught::new().map_err(|error| Failure::Failed(miette!("cannot catch signals: {error}")))?;
     // One connection at a time; a redirect may follow while the last one's ports are not free yet.
     let ready = prepare(&args.wire, config, &from, Diverted::Opening(16))?;
@@ -157,7 +157,7 @@ pub fn fetch(catalogue: &Arc<Catalogue>, args: &FetchArgs) -> Result<(), Failure
     let saved = errand.save(&outcome);
 
     if let Some(error) = errand.journal.as_mut().and_then(Journal::failure) {
-        return Err(args.events.lost(&error));
+        return Err(args.events.lost(error));
     }
     let about = result::About {
         target: &target,

@@ -1,18 +1,20 @@
 //! `anabranch serve`.
 
-use super::event_file::EventFile;
+use super::event_files::EventFiles;
 use super::wire_device::{Diverted, prepare};
 use super::wire_options::{WireOptions, addresses, rate, size};
 use crate::args::span;
 use crate::failure::Failure;
 use crate::output;
 use anabranch_engine::path_use::PathUse;
+use anabranch_events::CounterReport;
+use anabranch_events::qlog::VantagePoint;
 use anabranch_host::testbed::notify_ready;
 use anabranch_host::{Caught, Reactor};
 use anabranch_lab::format::SERVICE;
 use anabranch_policy::Catalogue;
 use anabranch_scenario::Chosen;
-use anabranch_service::{CounterReport, Pace, Root, Server, ServerLimits, Service, Site, Totals};
+use anabranch_service::{Pace, Root, Server, ServerLimits, Service, Site, Totals};
 use anabranch_units::{Bytes, Duration, Rate};
 use clap::Args as ClapArgs;
 use schemars::JsonSchema;
@@ -74,9 +76,9 @@ pub struct ServeArgs {
     /// Settings of the engine.
     #[command(flatten)]
     pub wire: WireOptions,
-    /// File of events.
+    /// Files of events.
     #[command(flatten)]
-    pub events: EventFile,
+    pub events: EventFiles,
 }
 
 fn port() -> clap::builder::RangedI64ValueParser<u16> {
@@ -129,9 +131,13 @@ impl ServeArgs {
 /// Serves until it is asked to end.
 pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure> {
     let services = args.services()?;
+    if args.events.on_stdout() > 1 {
+        return Err(Failure::Refused(miette::miette!("standard output can hold one of --events - and --qlog -")));
+    }
+    output::check(args.events.files())?;
     let listen = addresses(&args.listen, "--listen")?;
     let (config, chosen) = args.wire.config(catalogue, &listen)?;
-    let journal = args.events.journal()?;
+    let journal = args.events.journal(VantagePoint::SERVER)?;
     let caught = Caught::new().map_err(|error| Failure::Failed(miette::miette!("cannot catch signals: {error}")))?;
     let ready = prepare(&args.wire, config, &listen, Diverted::Listening(services.keys().copied().collect()))?;
     let (driver, _borrowed) = (ready.driver, ready.borrowed);
@@ -153,7 +159,7 @@ pub fn serve(catalogue: &Arc<Catalogue>, args: &ServeArgs) -> Result<(), Failure
     let fallbacks = driver.endpoint().counters().fallbacks.clone();
     let counters = CounterReport::of(driver.endpoint().counters());
     if let Some(error) = server.journal().failure() {
-        return Err(args.events.lost(&error));
+        return Err(args.events.lost(error));
     }
     let totals = server.totals();
     let path_use = PathUse {

@@ -1,7 +1,7 @@
 //! Outcome of an exchange.
 
-use crate::report::ConnectionReport;
 use anabranch_engine::OpenError;
+use anabranch_events::ConnectionReport;
 use anabranch_units::Duration;
 use std::io;
 

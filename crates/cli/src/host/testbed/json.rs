@@ -1,11 +1,11 @@
 //! Report of a testbed's links, for programs; see docs/testbed.md.
 
 use super::report::{About, Ending, backend_name, remarks, scheduling};
+use anabranch_events::statistics::{object, properties, values};
 use anabranch_host::EmulatorReport;
 use anabranch_host::emulator::{CaptureReport, LinkReport, PathReport, Percentiles, Traffic, Validity};
 use anabranch_host::testbed::PathLayout;
 use anabranch_net::LINK;
-use anabranch_service::statistics::{object, properties, values};
 use anabranch_units::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
