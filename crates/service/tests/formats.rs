@@ -35,7 +35,8 @@ const EVENTS_AND_LOGS: &str = r#"
 ## Events and logs
 
 They have one JSON object on each line. The first line has `format` and `format_version` alone, or for `run --events`
-the `seed` as well; there such a line begins each run. `anabranch schema FORMAT` prints the schema of a line.
+the `seed` as well; there such a line begins each run. `anabranch schema FORMAT` prints the schema of a line. The same events as qlog
+(`--qlog`) are in [`qlog.md`](qlog.md).
 
 "#;
 

@@ -61,7 +61,7 @@ const TAIL: &str = r#"
 
 [qvis](https://github.com/quiclog/qvis) draws windows, bytes in flight, losses and round-trip times. It reads files as the drafts of 2022 had them:
 `qlog_version` in the head, namespaces `transport` and `recovery`, and one connection for each `group_id`. This makes such a file of ours,
-with a group for each subflow at each host:
+with a group for each subflow at each host. It follows the source of qvis; we could not build qvis here to look at the result.
 
 <!-- not run: jq need not be there -->
 ```sh
