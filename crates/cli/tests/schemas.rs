@@ -11,7 +11,7 @@ mod common;
 use anabranch_lab::RunHead;
 use anabranch_lab::format::{FORMATS, Format, PACKET_EVENTS};
 use common::schema::Schema;
-use common::{FIELD, STUDY, SWEEP, WORK, anabranch, directory, succeed};
+use common::{FIELD, STUDY, SWEEP, WORK, anabranch, directory, qlog, succeed};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -163,9 +163,9 @@ fn results_of_scripts_are_valid() {
 fn documents_of_testbeds_are_valid() {
     let here = place("testbed");
     let program = env!("CARGO_BIN_EXE_anabranch");
-    let server = format!("{program} serve --events served.jsonl --json > served.json");
+    let server = format!("{program} serve --events served.jsonl --qlog served.sqlog --json > served.json");
     let url = "http://$ANABRANCH_ENGINE_SERVER/bytes/100kB";
-    let client = format!("{program} fetch {url} --events fetched.jsonl -o /dev/null --json");
+    let client = format!("{program} fetch {url} --events fetched.jsonl --qlog fetched.sqlog -o /dev/null --json");
     let args = ["testbed", "small.toml", "--pcap", "captures", "--json", "testbed.json", "--server", &server, "--"];
     let output = anabranch(&here, &[&args[..], &["sh", "-c", &client]].concat());
     if !here.join("testbed.json").exists() {
@@ -183,10 +183,26 @@ fn documents_of_testbeds_are_valid() {
         let text = fs::read_to_string(here.join(file)).unwrap();
         assert!(text.starts_with("{\"format\":\"connection-events\",\"format_version\":1}\n{\"time_s\":"), "{text}");
         Schema::of("connection-events").check_lines(&text, file);
+        the_qlog_has_these_events(&text, &fs::read_to_string(here.join(file.replace("jsonl", "sqlog"))).unwrap(), file);
     }
     let calibration = succeed(&here, &["calibrate", "small.toml", "--repeat", "1", "--output", "file.json", "--json"]);
     assert_eq!(fs::read_to_string(here.join("file.json")).unwrap(), calibration);
     Schema::of("calibration").check(&calibration, "calibrate");
+}
+
+/// The file of qlog is valid, and has each event of the lines, and metrics beside them.
+fn the_qlog_has_these_events(lines: &str, file: &str, about: &str) {
+    let events = qlog::check(file, about);
+    let (metrics, others): (Vec<_>, Vec<_>) =
+        events.iter().partition(|event| event["name"] == "anabranch:recovery_metrics_updated");
+    assert!(!metrics.is_empty(), "{about}: {others:?}");
+    let lines = lines.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines = lines.map(|line| (line["event"].as_str().unwrap().replace('-', "_"), line["connection"].to_string()));
+    let others = others.into_iter().map(|event| {
+        let name = event["name"].as_str().unwrap().trim_start_matches("anabranch:").to_owned();
+        (name, event["group_id"].as_str().unwrap().to_owned())
+    });
+    assert_eq!(others.collect::<Vec<_>>(), lines.collect::<Vec<_>>(), "{about}");
 }
 
 #[test]

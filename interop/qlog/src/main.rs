@@ -5,8 +5,8 @@
 //! cargo run -- draft-ietf-quic-qlog-main-schema.md ../../docs/qlog.cddl FILE…
 //! ```
 //!
-//! The first file is the source of the draft, in `quicwg/qlog`. Events of one shape, with the same fields and types, are
-//! checked once.
+//! The first file is the source of the draft, in `quicwg/qlog`. Events of one shape, with the same fields and types,
+//! are checked once.
 #![forbid(unsafe_code)]
 
 use cddl::cddl_from_str;

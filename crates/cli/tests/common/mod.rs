@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 pub mod markdown;
+pub mod qlog;
 pub mod schema;
 
 use std::fs;

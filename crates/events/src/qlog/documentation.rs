@@ -9,7 +9,7 @@ use anabranch_wire::FlowKey;
 use std::fs;
 
 /// Text before the events.
-const HEAD: &str = "# qlog
+const HEAD: &str = r#"# qlog
 
 Read here what `--qlog FILE` writes: `run`, `serve` and `fetch` have it. qlog is the log of the QUIC working group, and has viewers. It is
 described in [draft-ietf-quic-qlog-main-schema](https://datatracker.ietf.org/doc/draft-ietf-quic-qlog-main-schema/); this page
@@ -38,7 +38,7 @@ A sequential file has one trace. All hosts of a simulated run are in it, apart b
 <!-- not run: jq need not be there -->
 ```sh
 anabranch run path-failure --qlog events.sqlog
-jq --seq -c 'select(.group_id == \"server\" and (.tuple // \"\" | endswith(\"10.0.0.1:49152\")))' events.sqlog
+jq --seq -c 'select(.group_id == "server" and (.tuple // "" | endswith("10.0.0.1:49152")))' events.sqlog
 ```
 
 ## Names
@@ -53,7 +53,7 @@ Packets and losses are there of simulated runs alone. `run --events` has the sam
 
 The schema of the events in CDDL is [`qlog.cddl`](qlog.cddl). It extends `$ProtocolEventData` of the main document, has a socket for extensions in
 each event, and its URI is the first of `event_schemas`.
-";
+"#;
 
 /// Text behind the events.
 const TAIL: &str = r#"
