@@ -68,8 +68,11 @@ pub enum Happened {
     },
 }
 
+// The schema of an alternative has all its fields: a definition by reference would be closed without those around it.
+
 /// Beginning of a connection.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Opened {
     /// MPTCP was negotiated.
     pub multipath: bool,
@@ -83,6 +86,7 @@ pub struct Opened {
 
 /// End of a connection.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Ended {
     /// Sentence about a connection that was slower than its best path alone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,6 +98,7 @@ pub struct Ended {
 
 /// A subflow and its addresses.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct SubflowPlace {
     /// Number of the subflow in its connection.
     pub subflow: u16,
