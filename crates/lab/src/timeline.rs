@@ -318,7 +318,11 @@ impl Observer for All<'_> {
 
     fn is_enough(&mut self) -> bool {
         // All are asked: each may count.
-        self.0.iter_mut().fold(false, |enough, it| it.is_enough() || enough)
+        let mut enough = false;
+        for it in &mut self.0 {
+            enough |= it.is_enough();
+        }
+        enough
     }
 }
 
