@@ -8,7 +8,7 @@
 Each case draws arrivals from a seed, and has both sides serve them at a constant rate. Where a discipline draws nothing, each
 packet must be dropped or marked here as there, and leave at the same nanosecond; PIE, RED and COBALT's BLUE draw, and so the
 shares of packets dropped and the times in the queue are compared over --seeds. `docs/queues.md` says why the two differ where
-they do. --write keeps arrivals and what ns-3 made of them, as `crates/net/tests/ns3/*.csv` are and the test `ns3` reads them.
+they do. --write keeps arrivals and what ns-3 made of them, as `crates/net/tests/ns3/*.csv` are and the test `witnesses` reads them.
 Exits with 1 if a case differs that should not.
 
 Arrivals are at multiples of 1024 ns, the unit of CoDel's clock in Linux and ns-3, so that no rounding of theirs is in the way.
@@ -213,9 +213,10 @@ CASES = [
 ]
 
 
-def ours(program, case, packets, seed):
-    """Kind and time [ns] of each packet's fate."""
+def ours(program, case, packets, seed, slots=()):
+    """Kind and time [ns] of each packet's fate; packets leave at the `slots`, if there are any."""
     table = "at,size,flow,ecn\n" + "".join(f"{','.join(map(str, packet))}\n" for packet in packets)
+    table += "".join(f"{slot}\n" for slot in sorted(slots))
     words = [program, case.ours, case.rate, str(case.limit), str(seed)]
     done = subprocess.run(words, input=table, capture_output=True, text=True)
     if done.returncode != 0:
@@ -247,6 +248,21 @@ def measures(case, packets, fates):
     return count + [waits[len(waits) // 2], waits[len(waits) * 99 // 100]]
 
 
+def beside(rows):
+    """Words for the means of both sides, and by how many standard errors of their difference they differ."""
+    words = []
+    for index, (form, unit) in enumerate([("{:6.2%}", ""), ("{:6.2%}", ""), ("{:7.2f}", " ms"), ("{:7.2f}", " ms")]):
+        here, there = ([row[side][index] for row in rows] for side in (0, 1))
+        means = form.format(statistics.mean(here)), form.format(statistics.mean(there))
+        words.append(f"{means[0]} {means[1]}{unit}")
+        if len(rows) > 1:
+            gaps = [one - other for one, other in zip(here, there)]
+            error = statistics.stdev(gaps) / math.sqrt(len(gaps))
+            sigmas = abs(statistics.mean(gaps)) / error if error else 0.0
+            words.append(f"({sigmas:4.1f})")
+    return "  ".join(words)
+
+
 def compare(ns, options, case):
     """Prints a line for the case; whether it is as it should be."""
     rows, differ, total = [], 0, 0
@@ -259,27 +275,17 @@ def compare(ns, options, case):
         if options.write and case.name in KEPT:
             first = packets[:KEPT_PACKETS]
             write(Path(options.write) / f"{case.name}.csv", case, first, theirs(ns, case, first, seed))
-    words = []
-    for index, (form, unit) in enumerate([("{:6.2%}", ""), ("{:6.2%}", ""), ("{:7.2f}", " ms"), ("{:7.2f}", " ms")]):
-        here, there = ([row[side][index] for row in rows] for side in (0, 1))
-        means = form.format(statistics.mean(here)), form.format(statistics.mean(there))
-        words.append(f"{means[0]} {means[1]}{unit}")
-        if len(rows) > 1:
-            gaps = [one - other for one, other in zip(here, there)]
-            error = statistics.stdev(gaps) / math.sqrt(len(gaps))
-            sigmas = abs(statistics.mean(gaps)) / error if error else 0.0
-            words.append(f"({sigmas:4.1f})")
     same = f"{total - differ}/{total}" if case.exact else ""
     good = differ == 0 or not case.exact
-    print(f"{case.name:19} {same:13} {'  '.join(words)}{'' if good else '  DIFFERS'}", flush=True)
+    print(f"{case.name:19} {same:13} {beside(rows)}{'' if good else '  DIFFERS'}", flush=True)
     return good
 
 
-def write(path, case, packets, fates):
+def write(path, case, packets, fates, slotted=""):
     """Keeps a case for the test."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
-        file.write(f"at,size,flow,ecn,kind,fate at: {case.ours} {case.rate} {case.limit}\n")
+        file.write(f"at,size,flow,ecn,kind,fate at: {case.ours} {case.rate} {case.limit}{slotted}\n")
         for packet, fate in zip(packets, fates):
             file.write(",".join(map(str, (*packet, *fate))) + "\n")
 

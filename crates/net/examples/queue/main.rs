@@ -3,7 +3,8 @@
 //!
 //! Arguments are the discipline, the rate in Mbit/s, the packets that may wait, and the seed of random draws (1 unless
 //! given). Lines of the input are `at,size,flow,ecn`, in ns and bytes, below a line of names; lines of the output are
-//! `kind,at` for packets in the same order.
+//! `kind,at` for packets in the same order. Lines of one number are times at which a packet may leave: where there are
+//! any, packets leave at those times alone, whatever the rate.
 
 mod replay;
 
@@ -18,8 +19,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         [discipline, mbit, limit, seed] => (discipline, mbit, limit, seed.as_str()),
         _ => return Err("arguments: DISCIPLINE[,NAME=VALUE...] MBIT PACKETS [SEED]".into()),
     };
-    let set = Set { discipline: discipline.clone(), mbit: mbit.parse()?, limit: limit.parse()?, seed: seed.parse()? };
-    let fates = replay(&set, &read(&std::io::read_to_string(std::io::stdin())?)?)?;
+    let (arrivals, slots) = read(&std::io::read_to_string(std::io::stdin())?)?;
+    let set =
+        Set { discipline: discipline.clone(), mbit: mbit.parse()?, limit: limit.parse()?, seed: seed.parse()?, slots };
+    let fates = replay(&set, &arrivals)?;
     let mut text = String::from("kind,at\n");
     for fate in fates {
         writeln!(text, "{},{}", fate.kind, fate.at)?;

@@ -1,10 +1,10 @@
 //! Packets of a table through one link at a constant rate, and what became of each.
 
 use anabranch_net::{Carried, Discipline, LinkConfig, Network, Output, QueueLimit};
-use anabranch_policy::queue::QUEUES;
+use anabranch_policy::queue::{Next, Port, QUEUES, QueueDiscipline, Waiting};
 use anabranch_policy::registry::{Value, find};
 use anabranch_units::{Bytes, Duration, Ecn, Instant, Rate, Seed};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 
 /// A link with a discipline.
@@ -17,6 +17,44 @@ pub struct Set {
     pub limit: u32,
     /// Seed of what the discipline draws.
     pub seed: u64,
+    /// Times in nanoseconds, in order, at which a packet may leave. If there are any, no packet is in service for
+    /// longer, whatever the rate, and `limit` packets are all that the link holds.
+    pub slots: Vec<u64>,
+}
+
+/// Rate in Mbit/s at which any packet is in service for a nanosecond, the shortest time.
+const NO_TIME: f64 = 1e12;
+
+/// Discipline that is asked at given times alone, as by a shaper whose decisions were recorded.
+#[derive(Debug)]
+struct Slotted {
+    inner: Box<dyn QueueDiscipline>,
+    slots: VecDeque<Instant>,
+}
+
+impl QueueDiscipline for Slotted {
+    fn enqueue(&mut self, packet: Waiting, port: &mut Port<'_>) {
+        self.inner.enqueue(packet, port);
+    }
+
+    fn dequeue(&mut self, port: &mut Port<'_>) -> Next {
+        // Slots that found the queue empty are gone.
+        while self.slots.front().is_some_and(|slot| *slot < port.now) {
+            self.slots.pop_front();
+        }
+        match self.slots.front() {
+            _ if port.packets == 0 => Next::Nothing,
+            Some(slot) if *slot == port.now => {
+                self.slots.pop_front();
+                self.inner.dequeue(port)
+            }
+            slot => Next::At(slot.copied().unwrap_or(Instant::MAX)),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.inner.clear();
+    }
 }
 
 /// A packet that comes to the link.
@@ -35,7 +73,7 @@ pub struct Arrival {
 /// Outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fate {
-    /// `left`, `marked` if it left with a mark that the link gave it, or `dropped`.
+    /// `left`, `marked` if it left with a mark that the link gave it, `dropped`, or `waits` if no slot was left for it.
     pub kind: &'static str,
     /// Time in nanoseconds: that of the drop, or that at which its last bit left.
     pub at: u64,
@@ -61,25 +99,32 @@ impl Carried for Packet {
     }
 }
 
-/// Reads lines of `at,size,flow,ecn` and whatever follows, after a line of names.
-pub fn read(table: &str) -> Result<Vec<Arrival>, Box<dyn Error>> {
-    let line = |(number, line): (usize, &str)| {
+/// Reads lines of `at,size,flow,ecn` and whatever follows, after a line of names; and slots, on lines of one number.
+pub fn read(table: &str) -> Result<(Vec<Arrival>, Vec<u64>), Box<dyn Error>> {
+    let (mut arrivals, mut slots) = (Vec::new(), Vec::new());
+    for (number, line) in table.lines().enumerate().skip(1) {
         let fields: Result<Vec<u64>, _> = line.split(',').take(4).map(str::parse).collect();
         match fields.as_deref() {
-            Ok(&[at, size, flow, ecn]) => Ok(Arrival { at, size, flow, ecn: Ecn::from_bits(ecn as u8) }),
-            _ => Err(format!("line {}: {line}; expected are four numbers: at,size,flow,ecn", number + 1).into()),
+            Ok(&[at, size, flow, ecn]) => arrivals.push(Arrival { at, size, flow, ecn: Ecn::from_bits(ecn as u8) }),
+            Ok(&[slot]) => slots.push(slot),
+            _ => {
+                let number = number + 1;
+                return Err(format!("line {number}: {line}; expected is at,size,flow,ecn, or one number").into());
+            }
         }
-    };
-    table.lines().enumerate().skip(1).map(line).collect()
+    }
+    Ok((arrivals, slots))
 }
 
 /// Sends the packets, which must be in order of time, over the link.
 pub fn replay(set: &Set, arrivals: &[Arrival]) -> Result<Vec<Fate>, Box<dyn Error>> {
+    let slotted = !set.slots.is_empty();
+    // The link's limit includes the packet in service.
+    let (limit, mbit) = if slotted { (set.limit, NO_TIME) } else { (set.limit + 1, set.mbit) };
     let config = LinkConfig {
-        // The link's limit includes the packet in service.
-        queue: QueueLimit::Packets(set.limit + 1),
-        discipline: Some(discipline(&set.discipline)?),
-        ..LinkConfig::new(Rate::from_bps((set.mbit * 1e6) as u64), Duration::ZERO)
+        queue: QueueLimit::Packets(limit),
+        discipline: Some(discipline(set)?),
+        ..LinkConfig::new(Rate::from_bps((mbit * 1e6) as u64), Duration::ZERO)
     };
     let mut network = Network::new();
     let link = network.add_link(config, "link", Seed(set.seed))?;
@@ -92,7 +137,8 @@ pub fn replay(set: &Set, arrivals: &[Arrival]) -> Result<Vec<Fate>, Box<dyn Erro
                 if let Output::Delivery(one) = output {
                     let number = one.tag as usize;
                     let marked = one.packet.ecn != arrivals[number].ecn;
-                    fates[number] = Fate { kind: if marked { "marked" } else { "left" }, at: one.at.as_nanos() };
+                    let at = one.at.as_nanos() - u64::from(slotted);
+                    fates[number] = Fate { kind: if marked { "marked" } else { "left" }, at };
                 }
             }
         }
@@ -105,12 +151,14 @@ pub fn replay(set: &Set, arrivals: &[Arrival]) -> Result<Vec<Fate>, Box<dyn Erro
         until(&mut network, &mut fates, now);
         network.send(now, route, Packet { flow, ecn }, Bytes::new(size), number as u64);
     }
-    until(&mut network, &mut fates, Instant::MAX);
+    // Packets for which no slot is left wait for ever.
+    let end = set.slots.last().map_or(Instant::MAX, |slot| Instant::from_nanos(slot + 1000));
+    until(&mut network, &mut fates, end);
     Ok(fates)
 }
 
-fn discipline(text: &str) -> Result<Discipline, Box<dyn Error>> {
-    let mut words = text.split(',');
+fn discipline(set: &Set) -> Result<Discipline, Box<dyn Error>> {
+    let mut words = set.discipline.split(',');
     let entry = find(QUEUES, "queue discipline", words.next().unwrap_or_default())?;
     let mut sets = BTreeMap::new();
     for word in words {
@@ -122,5 +170,9 @@ fn discipline(text: &str) -> Result<Discipline, Box<dyn Error>> {
         sets.insert(name.to_owned(), value);
     }
     let params = entry.params(&sets)?;
-    Ok(Discipline::new(&entry.name, move || entry.build(&params).policy))
+    let slots: VecDeque<Instant> = set.slots.iter().map(|at| Instant::from_nanos(*at)).collect();
+    Ok(Discipline::new(&entry.name, move || {
+        let inner = entry.build(&params).policy;
+        if slots.is_empty() { inner } else { Box::new(Slotted { inner, slots: slots.clone() }) }
+    }))
 }
