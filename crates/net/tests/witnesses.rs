@@ -73,8 +73,8 @@ fn codel_fq_codel_and_cobalt_do_as_those_of_ns3() {
 }
 
 #[test]
-fn codel_and_fq_codel_do_as_those_of_linux() {
-    for name in ["codel-overload", "codel-marks", "fq-codel-overload"] {
+fn codel_fq_codel_and_cake_do_as_those_of_linux() {
+    for name in ["codel-overload", "codel-marks", "fq-codel-overload", "cake-overload"] {
         check(&format!("linux/{name}"), 600);
     }
 }

@@ -81,7 +81,6 @@ pub struct Cake {
     decaying: VecDeque<u16>,
     /// Bulk flows of sending and of receiving hosts.
     bulk_of: [BTreeMap<u64, u32>; 2],
-    bulk: u32,
     isolates_hosts: bool,
     rule: Rule,
     quantum: u64,
@@ -90,7 +89,6 @@ pub struct Cake {
     packets: usize,
     /// Rate of the shaper.
     rate: Option<Rate>,
-    full_packet: Duration,
     /// Time at which the shaper lets the next packet go.
     next: Instant,
 }
@@ -113,15 +111,14 @@ impl Cake {
             old: VecDeque::new(),
             decaying: VecDeque::new(),
             bulk_of: [BTreeMap::new(), BTreeMap::new()],
-            bulk: 0,
             isolates_hosts: HOSTS.of(params),
-            rule: Rule { target, interval, marks: ECN.of(params), least: Duration::ZERO, roots: None },
+            // Four packets may always wait (`cobalt_should_drop`; two of each bulk flow do so in ingress mode alone).
+            rule: Rule { target, interval, marks: ECN.of(params), least: full_packet * 4, roots: None },
             quantum,
             memory: MEMORY.of(params) as u64,
             bytes: 0,
             packets: 0,
             rate,
-            full_packet,
             next: Instant::ZERO,
         }
     }
@@ -150,7 +147,6 @@ impl Cake {
 
     /// Counts a bulk flow of these hosts, or one less.
     fn count_bulk(&mut self, hosts: [u64; 2], more: bool) {
-        self.bulk = if more { self.bulk + 1 } else { self.bulk - 1 };
         for (bulk_of, host) in self.bulk_of.iter_mut().zip(hosts) {
             let count = bulk_of.entry(host).or_default();
             *count = if more { *count + 1 } else { *count - 1 };
@@ -241,12 +237,10 @@ impl Cake {
 
     /// The next packet of a flow that may leave; the last of a queue is not dropped.
     fn take(&mut self, at: usize, port: &mut Port<'_>) -> Option<Waiting> {
-        // Bulk flows that share a slow link may each have two packets waiting (`cobalt_should_drop`).
-        let rule = Rule { least: self.full_packet * u64::from(2 * self.bulk).max(4), ..self.rule };
         loop {
             let mut packet = self.pop(at)?;
             let flow = &mut self.flows[at];
-            match flow.cobalt.judge(&rule, &packet, port.now, port.stream) {
+            match flow.cobalt.judge(&self.rule, &packet, port.now, port.stream) {
                 Verdict::Drop if flow.queue.len() > 0 => {
                     port.drop(packet, Cause::Early);
                     continue;
@@ -311,7 +305,7 @@ impl QueueDiscipline for Cake {
         }
         [&mut self.new, &mut self.old, &mut self.decaying].into_iter().for_each(VecDeque::clear);
         self.bulk_of.iter_mut().for_each(BTreeMap::clear);
-        (self.bulk, self.bytes, self.packets) = (0, 0, 0);
+        (self.bytes, self.packets) = (0, 0);
     }
 
     fn tells_hosts(&self) -> bool {
@@ -373,6 +367,29 @@ mod tests {
         bench.come(100, 3, 0);
         bench.come(100, 4, 0);
         assert_eq!((bench.leave(100), bench.next(100)), (Some(3), Next::At(at(102))));
+    }
+
+    /// Ten flows of two packets each at 1.2 Mbit/s, so that each packet waits 200 ms: more than the target, and more
+    /// than the time of four packets.
+    #[test]
+    fn many_flows_on_a_slow_link_are_controlled_as_well() {
+        let mut bench = cake(&[("bandwidth", Value::Number(1.2)), ("hosts", Value::Flag(false))], 1000);
+        let mut dropped = 0;
+        let comes = |bench: &mut Bench, ms: u64, flow: u32| {
+            let since = Instant::ZERO + Duration::from_millis(ms);
+            let ecn = Ecn::NotEct;
+            bench.take(Waiting { id: flow, size: 1500, flow: u64::from(flow % 10), hosts: [0, 0], ecn, since });
+        };
+        (0..20).for_each(|flow| comes(&mut bench, 0, flow));
+        for ms in (10..2000).step_by(10) {
+            let left = bench.leave(ms).expect("none is empty");
+            comes(&mut bench, ms, left);
+            for (gone, _) in bench.gone() {
+                dropped += 1;
+                comes(&mut bench, ms, gone);
+            }
+        }
+        assert!(dropped >= 10, "{dropped}");
     }
 
     #[test]
