@@ -1,5 +1,5 @@
 //! DualPI2 (RFC 9332): one queue for transports whose marks are frequent (L4S) and one for others. A controller of the
-//! delay of the classic queue marks both, the classic with the square of the probability, so that a flow of either gets
+//! greater of their delays marks both, the classic with the square of the probability, so that a flow of either gets
 //! about the same rate.
 //!
 //! As of appendix A, at dequeue: the L queue marks by a ramp of its own delay as well. Between the queues a weighted
@@ -13,7 +13,7 @@ use crate::registry::{Number, Params, number};
 use anabranch_units::{Duration, Ecn, Instant};
 
 const TARGET: Number =
-    number("target", "delay of the classic queue that is aimed at", 15.0, 0.1..=10_000.0).in_unit("ms");
+    number("target", "delay of the longer queue that is aimed at", 15.0, 0.1..=10_000.0).in_unit("ms");
 const UPDATE: Number =
     number("update", "time between updates of the probability, Tupdate", 16.0, 1.0..=10_000.0).in_unit("ms");
 const ALPHA: Number = number("alpha", "integral gain", 0.16, 0.0..=100.0).in_unit("Hz");
@@ -28,7 +28,7 @@ const RANGE: Number =
 const CLASSIC: Number =
     number("classic-share", "share of the link that is the classic queue's while both wait", 0.1, 0.0..=1.0);
 
-/// Bytes held below which nothing is marked or dropped: two full packets (appendix A).
+/// Bytes held below which nothing is marked or dropped: two full packets (appendix A.1).
 const FEW_BYTES: u64 = 2 * 1514;
 
 /// Entry in the table of its kind.
@@ -110,9 +110,11 @@ impl DualPi2 {
     /// Does the updates that were due by now.
     fn catch_up(&mut self, now: Instant) {
         while let Some(at) = self.updates.due(now) {
-            let first = self.classic.queue.front();
-            self.adjust(first.map_or(Duration::ZERO, |first| at.since(first.since)));
-            if self.base == 0.0 && self.classic.queue.len() == 0 {
+            // The L queue counts as well: overloaded by flows that ignore marks, it must come to drops (appendix A.2).
+            let firsts = [self.low.queue.front(), self.classic.queue.front()];
+            let longest = firsts.into_iter().flatten().map(|first| at.since(first.since)).max();
+            self.adjust(longest.unwrap_or(Duration::ZERO));
+            if self.base == 0.0 && longest.is_none() {
                 self.updates.skip(now);
             }
         }
@@ -137,8 +139,8 @@ impl DualPi2 {
         }
     }
 
-    /// The next packet in turn; whether it is of the L queue.
-    fn turn(&mut self) -> Option<(Waiting, bool)> {
+    /// The next packet in turn, whether it is of the L queue, and what its departure adds to the credit.
+    fn turn(&mut self) -> Option<(Waiting, bool, f64)> {
         let both = self.low.queue.len() > 0 && self.classic.queue.len() > 0;
         let low = self.classic.queue.len() == 0 || (both && self.credit <= 0.0);
         let packet = if low { self.low.queue.pop() } else { self.classic.queue.pop() };
@@ -146,21 +148,18 @@ impl DualPi2 {
             self.credit = 0.0;
             return None;
         };
-        if both {
-            let share = if low { self.classic_share } else { self.classic_share - 1.0 };
-            self.credit += share * f64::from(packet.size);
-        }
-        Some((packet, low))
+        let share = if low { self.classic_share } else { self.classic_share - 1.0 };
+        Some((packet, low, if both { share * f64::from(packet.size) } else { 0.0 }))
     }
 
     /// The packet whose turn it is, marked or not; `None` if it is dropped.
     fn treat(&mut self, mut packet: Waiting, low: bool, held: u64, now: Instant) -> Option<Waiting> {
         let (coupled, squared) = (self.coupling * self.base, self.base * self.base);
-        let few = held <= FEW_BYTES;
+        let few = held < FEW_BYTES;
         if low {
             let own = if self.low.queue.len() > 0 { self.ramp(now.since(packet.since)) } else { 0.0 };
-            let overload = coupled >= 1.0;
-            if overload && !few && self.low.recurs(squared) {
+            let overload = coupled >= 1.0 && !few;
+            if overload && self.low.recurs(squared) {
                 return None; // Marks alone do not help any more (appendix A.2).
             }
             let marks = if few { own } else { own.max(coupled.min(1.0)) };
@@ -194,9 +193,13 @@ impl QueueDiscipline for DualPi2 {
         self.catch_up(port.now);
         loop {
             let held = self.low.queue.bytes() + self.classic.queue.bytes();
-            let Some((packet, low)) = self.turn() else { return Next::Nothing };
+            let Some((packet, low, credit)) = self.turn() else { return Next::Nothing };
             match self.treat(packet, low, held, port.now) {
-                Some(packet) => return Next::Packet(packet),
+                Some(packet) => {
+                    // A packet that is dropped took nothing of the link, and so none of its queue's share.
+                    self.credit += credit;
+                    return Next::Packet(packet);
+                }
                 None => port.drop(packet, Cause::Early),
             }
         }
@@ -228,6 +231,21 @@ mod tests {
         assert_eq!((marks, drops), ((20_000.0 * second) as usize, (10_000.0 * second * second) as usize));
     }
 
+    /// An L queue alone, to which twice as much comes as leaves, whatever its marks: the controller follows its delay,
+    /// and drops what is too much (appendix A.2, figure 8, line 2a), so that it does not grow for ever.
+    #[test]
+    fn an_l_queue_that_ignores_marks_comes_to_drops() {
+        let mut bench = Bench::new(DualPi2::new(&Params::default()), 10_000);
+        let mut dropped = Vec::new();
+        for ms in 0..8000u32 {
+            (0..2).for_each(|one| bench.come_with(u64::from(ms), 2 * ms + one, 0, Ecn::Ect1));
+            bench.leave(u64::from(ms));
+            dropped.push(bench.gone().len());
+        }
+        let late: usize = dropped[4000..].iter().sum();
+        assert!((3800..=4200).contains(&late), "{late} of 8000 that came in the last 4 s");
+    }
+
     #[test]
     fn the_l_queue_goes_first_and_the_classic_one_keeps_its_share() {
         let mut bench = Bench::new(DualPi2::new(&Params::default()), 1000);
@@ -236,5 +254,28 @@ mod tests {
         let left: Vec<u32> = (0..100).filter_map(|_| bench.leave(0)).collect();
         let classic = left.iter().filter(|id| **id < 100).count();
         assert_eq!((left[0], classic), (100, 10));
+    }
+
+    /// Nothing but the L queue's own delay marks while less than two full packets are held, whatever the probability.
+    #[test]
+    fn a_short_queue_is_left_alone() {
+        for (waiting, marked) in [(1, false), (2, true)] {
+            let mut bench = Bench::new(DualPi2 { base: 0.6, ..DualPi2::new(&Params::default()) }, 1000);
+            bench.come_with(0, 0, 0, Ecn::Ect1);
+            (1..=waiting).for_each(|id| bench.come(0, id, 0));
+            assert_eq!(bench.leave_marked(0), Some((0, marked)), "{waiting}");
+        }
+    }
+
+    /// The classic queue's share is of packets that leave, however many of it are dropped.
+    #[test]
+    fn drops_take_nothing_of_a_share() {
+        let mut bench = Bench::new(DualPi2 { base: 0.49, ..DualPi2::new(&Params::default()) }, 1000);
+        (0..300).for_each(|id| bench.come(0, id, 0));
+        (300..600).for_each(|id| bench.come_with(0, id, 0, Ecn::Ect1));
+        let left: Vec<u32> = (0..100).filter_map(|_| bench.leave(0)).collect();
+        let classic = left.iter().filter(|id| **id < 300).count();
+        assert!(!bench.gone().is_empty());
+        assert_eq!((left.len(), classic), (100, 10));
     }
 }
