@@ -8,7 +8,7 @@
 Each case draws arrivals from a seed, and has both sides serve them at a constant rate. Where a discipline draws nothing, each
 packet must be dropped or marked here as there, and leave at the same nanosecond; PIE, RED and COBALT's BLUE draw, and so the
 shares of packets dropped and the times in the queue are compared over --seeds. `docs/queues.md` says why the two differ where
-they do. --write keeps arrivals and what ns-3 made of them, as `crates/net/tests/ns3/*.csv` are and the test `witnesses` reads them.
+they do. --write keeps arrivals and what ns-3 made of them, as in `crates/net/tests/ns3`, which the test `witnesses` reads.
 Exits with 1 if a case differs that should not.
 
 Arrivals are at multiples of 1024 ns, the unit of CoDel's clock in Linux and ns-3, so that no rounding of theirs is in the way.
@@ -258,7 +258,7 @@ def beside(rows):
         if len(rows) > 1:
             gaps = [one - other for one, other in zip(here, there)]
             error = statistics.stdev(gaps) / math.sqrt(len(gaps))
-            sigmas = abs(statistics.mean(gaps)) / error if error else 0.0
+            sigmas = abs(statistics.mean(gaps)) / error if error > 1e-12 else 0.0
             words.append(f"({sigmas:4.1f})")
     return "  ".join(words)
 
