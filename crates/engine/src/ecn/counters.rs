@@ -40,18 +40,15 @@ pub(crate) struct Received {
     lost: bool,
     /// Our last segment had an option.
     tried: bool,
-    /// Data that came again after an option, each time before any other data.
-    in_vain: u8,
+    /// Begin of the data that came last, if it came again after an option.
+    in_vain: Option<u64>,
     /// End of our first data, if it has the option: its loss may be for that.
     first_data: Option<u64>,
 }
 
-/// Data that came again after so many options in a row shows that what has an option is lost (Linux).
-const IN_VAIN: u8 = 2;
-
 impl Default for Received {
     fn default() -> Self {
-        Received { counts: FIRST, told: FIRST, lost: false, tried: false, in_vain: 0, first_data: None }
+        Received { counts: FIRST, told: FIRST, lost: false, tried: false, in_vain: None, first_data: None }
     }
 }
 
@@ -63,9 +60,9 @@ impl Received {
         }
     }
 
-    /// Adds an option of at most `room` bytes to a segment without one if a counter has changed since the last one, or in any case if it
-    /// `probes` whether options get through: all counters that have ever changed, but rather fewer than none. What has
-    /// changed since the last option is never left out (RFC 9768 §3.2.3.3).
+    /// Adds an option of at most `room` bytes to a segment without one if a counter has changed since the last one, or
+    /// in any case if it `probes` whether options get through: all counters that have ever changed, but rather fewer
+    /// than none. What has changed since the last option is never left out (RFC 9768 §3.2.3.3).
     pub(crate) fn tell(&mut self, probes: bool, room: u64, options: &mut Options) {
         self.tried = options.byte_counters().is_some();
         if self.tried || self.lost || (self.counts == self.told && !probes) {
@@ -97,10 +94,14 @@ impl Received {
         self.lost |= self.first_data.take().is_some_and(|end| una < end);
     }
 
-    /// Data came, `again` if it was there before.
-    pub(crate) fn on_data(&mut self, again: bool) {
-        self.in_vain = if again { self.in_vain + u8::from(self.tried) } else { 0 };
-        self.lost |= self.in_vain >= IN_VAIN;
+    /// Data came; `again` is its begin if it was there before. The same data once more, each time after an option and
+    /// with no other in between, shows that what has an option is lost (RFC 9768 §3.2.3.2.2, Linux).
+    pub(crate) fn on_data(&mut self, again: Option<u64>) {
+        // Several that come before our next segment are no answer to it.
+        if again.is_none() || std::mem::take(&mut self.tried) {
+            self.lost |= again.is_some() && self.in_vain == again;
+            self.in_vain = again;
+        }
     }
 }
 
@@ -198,12 +199,16 @@ mod tests {
         };
         let mut again = Received::default();
         assert!(speaks(&mut again));
-        again.on_data(true);
-        again.on_data(false);
-        assert!(speaks(&mut again), "data in between");
-        again.on_data(true);
+        again.on_data(Some(1));
+        again.on_data(None);
+        assert!(speaks(&mut again), "other data in between");
+        again.on_data(Some(1));
         assert!(speaks(&mut again), "once");
-        again.on_data(true);
+        again.on_data(Some(1001));
+        assert!(speaks(&mut again), "other data again, as where the order of packets changes");
+        (0..300).for_each(|_| again.on_data(Some(2001)));
+        assert!(speaks(&mut again), "many copies, and nothing was said meanwhile");
+        again.on_data(Some(2001));
         assert!(!speaks(&mut again));
 
         let mut first = Received::default();

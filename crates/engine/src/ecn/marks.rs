@@ -301,8 +301,8 @@ impl Marks {
         self.received_bytes.on_first_data(end);
     }
 
-    /// Data came, `again` if it was there before.
-    pub(crate) fn on_data(&mut self, again: bool) {
+    /// Data came; `again` is its begin if it was there before.
+    pub(crate) fn on_data(&mut self, again: Option<u64>) {
         self.received_bytes.on_data(again);
     }
 

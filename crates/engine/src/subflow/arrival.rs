@@ -86,7 +86,7 @@ impl Subflow {
     /// that ACKs are lost on the path of another subflow.
     pub(crate) fn note_repeated(&mut self, now: Instant, start: u64, end: u64) -> bool {
         let Subflow { tx, rx, marks, .. } = self;
-        marks.on_data(true);
+        marks.on_data(Some(start));
         rx.ack.duplicate = Some((start, end));
         rx.ack.unreported = true;
         rx.detour.on_repeated(now, tx.rtt.srtt().unwrap_or_else(|| tx.rtt.rto()))
@@ -95,7 +95,7 @@ impl Subflow {
     /// Notes the arrival of the bytes from offset `start` to `end`, and when the ACK for them is due (RFC 5681 §4.2).
     pub(crate) fn note_arrival(&mut self, now: Instant, start: u64, end: u64, profile: &Profile) {
         let Subflow { tx, rx, marks, .. } = self;
-        marks.on_data(false);
+        marks.on_data(None);
         let ack = &mut rx.ack;
         // After idling for a timeout the sender begins with a small window again, as at the start.
         let idle = ack.last_data.is_some_and(|last| now.since(last) > tx.rtt.rto());
