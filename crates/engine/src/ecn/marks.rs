@@ -232,8 +232,10 @@ impl Marks {
             // A classic echo does not say how many were marked, and counts for all (RFC 8257 §3.3).
             Feedback::Classic if ack >= una && segment.flags.has(Flags::ECE) => Told { packets: 1, bytes },
             Feedback::Classic => Told::default(),
-            // Until our first data is acknowledged it may be a repetition of the handshake's last ACK.
-            Feedback::Accurate if segments == 0 && (ack <= 1 || !self.newer) => Told::default(),
+            // Until our first data is acknowledged it may be a repetition of the handshake's last ACK, which has no SACK
+            // blocks.
+            Feedback::Accurate if ack <= 1 && !segment.options.has_sack() => Told::default(),
+            Feedback::Accurate if segments == 0 && !self.newer => Told::default(),
             Feedback::Accurate => {
                 let ace = segment.ace();
                 if !std::mem::replace(&mut self.told_once, true) && ace == 0 {
