@@ -109,8 +109,8 @@ impl Received {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reported {
     counts: Counts,
-    /// The peer has told them, so that no mark of a segment with an option goes untold.
-    pub(crate) told: bool,
+    /// The peer has told at least one of them.
+    told: bool,
     /// The first that it told were zero: something on the path wipes them out (RFC 9768 §3.2.3.2.4).
     zeroed: bool,
 }
@@ -124,9 +124,9 @@ impl Default for Reported {
 impl Reported {
     /// Takes what a segment tells; returns the bytes newly marked, if it tells that.
     pub(crate) fn take(&mut self, options: &Options) -> Option<u64> {
-        let fields = options.byte_counters()?;
+        let mut fields = options.byte_counters()?.peekable();
         let before = self.counts;
-        let first = !std::mem::replace(&mut self.told, true);
+        let first = fields.peek().is_some() && !std::mem::replace(&mut self.told, true);
         for (field, low) in fields {
             self.zeroed |= first && field != Ecn::Ce && low == 0;
             let Some(counter) = self.counts.of(field) else { continue };
@@ -239,17 +239,19 @@ mod tests {
         assert_eq!(take(&[5]), Some(0));
     }
 
+    /// An option without counters, as where there is no room for any, is none of the first.
     #[test]
     fn counters_that_begin_with_zero_are_wiped_out() {
         for (counters, expected) in [([1, 0, 1], Some(500)), ([0, 0, 0], None), ([1, 0, 0], None)] {
             let mut reported = Reported::default();
-            let mut take = |counters: [u64; 3]| {
+            let mut take = |counters: &[u64]| {
                 let mut options = Options::default();
-                options.push_byte_counters(Ecn::Ect0, counters);
+                options.push_byte_counters(Ecn::Ect0, counters.iter().copied());
                 reported.take(&options)
             };
-            take(counters);
-            assert_eq!(take([1, 500, 1]), expected, "{counters:?}");
+            assert_eq!(take(&[]), Some(0));
+            take(&counters);
+            assert_eq!(take(&[1, 500, 1]), expected, "{counters:?}");
         }
     }
 }

@@ -238,7 +238,10 @@ impl Marks {
             Feedback::Accurate if segments == 0 && !self.newer => Told::default(),
             Feedback::Accurate => {
                 let ace = segment.ace();
-                if !std::mem::replace(&mut self.told_once, true) && ace == 0 {
+                let marked = self.reported_bytes.take(&segment.options);
+                // Of three marked packets the first report is zero as well: marked bytes tell the two apart.
+                let first = !std::mem::replace(&mut self.told_once, true);
+                if first && ace == 0 && marked.is_none_or(|marked| marked == 0) {
                     (self.incapable, self.deaf) = (true, true);
                 }
                 if self.deaf {
@@ -247,7 +250,6 @@ impl Marks {
                 let expected = (u64::from(self.reported) + FIRST) % MODULUS;
                 let least = (u64::from(ace) + MODULUS - expected) % MODULUS;
                 // What earlier ACKs without an option told is told already.
-                let marked = self.reported_bytes.take(&segment.options);
                 let newly = marked.map(|marked| marked.saturating_sub(self.since_option.bytes));
                 let packets = self.packets(least, (segments, bytes), newly);
                 self.reported = ((u64::from(self.reported) + packets) % MODULUS) as u8;
@@ -562,5 +564,12 @@ mod tests {
         let zeroed = marks.take(&segment(Flags::ACK, 0, Ecn::NotEct, 0), 2, 2, (3, 3000));
         assert_eq!(zeroed, Told::default(), "zeroed on the way");
         assert_eq!(marks.field(false, Ecn::Ect1), Ecn::NotEct);
+        for (ce, packets, capable) in [(0, 0, Ecn::NotEct), (1000, 3, Ecn::Ect0)] {
+            let mut marks = agreed(EcnRule::ACCURATE, 0b111);
+            let mut ack = segment(Flags::ACK, 0, Ecn::NotEct, 0);
+            ack.options.push_byte_counters(Ecn::Ect0, [1, ce]);
+            assert_eq!(marks.take(&ack, 2, 2, (3, 3000)).packets, packets, "{ce} bytes");
+            assert_eq!(marks.field(false, Ecn::Ect0), capable, "{ce} bytes");
+        }
     }
 }
