@@ -29,6 +29,8 @@ pub(crate) struct Marks {
     reported_bytes: Reported,
     /// What was told since the peer's last option.
     since_option: Told,
+    /// An option told marked bytes, and since the one before no packet was told.
+    unexplained: bool,
     /// Segments that an ACK delivers on average, in 1/64; zero before the first.
     acked_at_once: u64,
     /// Offset whose acknowledgment ends the round trip in which the window fell for a mark.
@@ -261,8 +263,12 @@ impl Marks {
                 since.packets += packets + segments / MODULUS;
                 since.bytes += told.bytes;
                 if let Some(marked) = marked {
-                    // Bytes were marked, and no packet was: something changes what is reported (RFC 9768 §3.2.3.2.5).
-                    self.incapable |= marked > 0 && since.packets == 0;
+                    // Bytes were marked, and no packet was. Once, ACKs of ours that were marked as well may have had
+                    // the counter go around; twice in a row, something changes what is reported (RFC 9768
+                    // §3.2.3.2.5).
+                    let unexplained = marked > 0 && since.packets == 0;
+                    self.incapable |= unexplained && self.unexplained;
+                    self.unexplained = since.packets == 0 && (unexplained || self.unexplained);
                     *since = Told::default();
                 }
                 told
@@ -478,7 +484,12 @@ mod tests {
             (told, marks.field(true, Ecn::Ect0))
         };
         assert_eq!(told(4, 42_000), (Told::default(), Ecn::Ect0), "nothing new in the next option");
-        assert_eq!(told(4, 43_000), (Told { packets: 0, bytes: 1000 }, Ecn::NotEct), "bytes without a packet");
+        let alone = Told { packets: 0, bytes: 1000 };
+        assert_eq!(told(4, 43_000), (alone, Ecn::Ect0), "bytes without a packet: our ACKs may have been marked");
+        assert_eq!(told(5, 44_000), (Told { packets: 1, bytes: 1000 }, Ecn::Ect0));
+        assert_eq!(told(5, 45_000), (alone, Ecn::Ect0));
+        assert_eq!(told(5, 45_000), (Told::default(), Ecn::Ect0), "nothing new");
+        assert_eq!(told(5, 46_000), (alone, Ecn::NotEct), "twice in a row");
     }
 
     /// Bytes that were marked, of those that an ACK delivers: by accurate feedback the share of its packets, by a classic
