@@ -291,9 +291,8 @@ impl Connection {
             segment.options.push_mptcp(option);
         }
         self.receiver.on_told(window);
-        if answer && retries == 0 {
-            // The repeated one goes without: something on the path may drop it (RFC 9768 §3.2.3.2.2).
-            self.subflows[slot].marks.tell_bytes(true, u64::MAX, &mut segment);
+        if answer {
+            self.subflows[slot].marks.answer_bytes(retries, &mut segment);
         }
         self.transmit_segment(slot, segment, Purpose::Handshake { retries }, shared);
     }

@@ -19,6 +19,8 @@ pub(crate) struct Marks {
     deaf: bool,
     /// A SYN/ACK came marked, which counts once.
     syn_ack_marked: bool,
+    /// The peer's SYN came again after our answer to it.
+    syn_again: bool,
     /// The segment that came last had a timestamp later than all before.
     pub(crate) newer: bool,
     /// A segment after the handshake has told its ACE field.
@@ -162,8 +164,16 @@ impl Marks {
     /// The peer repeats its SYN: the answer tells how this one came. One that asks for nothing shows that the peer may
     /// not know what was agreed on (RFC 9768 §3.1.5).
     pub(crate) fn take_syn_again(&mut self, syn: &Segment) {
-        self.of_syn = syn.ip.ecn;
+        (self.of_syn, self.syn_again) = (syn.ip.ecn, true);
         self.incapable |= self.feedback == Feedback::Accurate && syn.ace() == 0;
+    }
+
+    /// Adds the byte counters to a SYN/ACK that is repeated so often, unless one has left before: something on the path
+    /// may drop what has them (RFC 9768 §3.2.3.2.2).
+    pub(crate) fn answer_bytes(&mut self, retries: u32, syn_ack: &mut Segment) {
+        if retries == 0 && !self.syn_again {
+            self.tell_bytes(true, u64::MAX, syn_ack);
+        }
     }
 
     /// Adds what each segment of an open subflow says; the last of a handshake says how the SYN/ACK came.
