@@ -204,7 +204,7 @@ impl Marks {
         std::mem::take(&mut self.slowed) && self.feedback == Feedback::Classic
     }
 
-    /// Notes how a segment has come that may be several of `mss` bytes in one.
+    /// Notes how a segment has come that may be several packets in one, of at most `mss` bytes each.
     pub(crate) fn note(&mut self, segment: &Segment, mss: u64) -> Arrived {
         let (field, length) = (segment.ip.ecn, segment.payload.len() as u64);
         let (marked, has_data) = (field == Ecn::Ce, length > 0);

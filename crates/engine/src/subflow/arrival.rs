@@ -64,7 +64,7 @@ impl Subflow {
 
     /// Notes how a segment has come, new or repeated.
     pub(crate) fn note_marks(&mut self, segment: &Segment) {
-        let arrived = self.marks.note(segment, self.tx.mss_option.into());
+        let arrived = self.marks.note(segment, self.rx.mss.into());
         self.counts.marks_received += arrived.marked;
         self.rx.ack.now |= arrived.at_once;
         if arrived.quick {

@@ -38,6 +38,7 @@ impl Subflow {
         let options = syn.options.handshake();
         self.rx.irs = syn.seq;
         self.rx.rcv_nxt = 1;
+        self.rx.mss = mss;
         self.take_clock(now, syn);
         let timestamps = syn.options.timestamps().is_some();
         self.negotiated(profile, now, options.sack_permitted, timestamps, options.window_scale);

@@ -16,6 +16,8 @@ pub(crate) struct Rx {
     pub(crate) irs: SubflowSeq,
     pub(crate) rcv_nxt: u64,
     pub(crate) rcv_scale: u8,
+    /// Our MSS option: no packet of the peer's holds more.
+    pub(crate) mss: u16,
     pub(crate) ofo: Reassembly,
     pub(crate) maps: MappingTable,
     /// Bytes in order here, not yet handed to the data level.
@@ -66,6 +68,7 @@ impl Rx {
             irs: SubflowSeq::new(0),
             rcv_nxt: 1,
             rcv_scale: if profile.window_scaling { shift_for(receive_buffer) } else { 0 },
+            mss: profile.mss,
             ofo: Reassembly::reporting(limits),
             maps: MappingTable::new(limits.fragments),
             unplaced: Unplaced::default(),
