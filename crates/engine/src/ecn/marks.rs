@@ -502,8 +502,8 @@ mod tests {
         assert_eq!(told(5, 46_000), (alone, Ecn::NotEct), "twice in a row");
     }
 
-    /// Bytes that were marked, of those that an ACK delivers: by accurate feedback the share of its packets, by a classic
-    /// echo all (RFC 8257 §3.3). An ACK that another has overtaken tells an echo no more.
+    /// Bytes that were marked, of those that an ACK delivers: by accurate feedback the share of its packets, by a
+    /// classic echo all (RFC 8257 §3.3). An ACK that another has overtaken tells an echo no more.
     #[test]
     fn an_ack_says_how_many_bytes_were_marked() {
         let mut accurate = agreed(EcnRule::ACCURATE, 0b111);
@@ -541,8 +541,8 @@ mod tests {
         assert_eq!(fields.map(&mut spoken), [true, true, false, true, false, true, false]);
     }
 
-    /// RFC 9768 §3.1.5, §3.2.2.1, §3.2.2.3 and §3.2.2.4: packets that are not ECN-capable any more, and reports that mean
-    /// nothing.
+    /// RFC 9768 §3.1.5, §3.2.2.1, §3.2.2.3 and §3.2.2.4: packets that are not ECN-capable any more, and reports that
+    /// mean nothing.
     #[test]
     fn mangled_fields_end_it() {
         for (rule, syn_ack, capable) in [

@@ -58,6 +58,9 @@ impl Subflow {
     /// Adds to an ACK what there is to tell of the peer's bytes by ECN field. Two SACK blocks come before it (RFC 9768
     /// §3.2.3.3).
     pub(crate) fn tell_bytes(&mut self, segment: &mut Segment) {
+        if self.marks.feedback() != Feedback::Accurate {
+            return;
+        }
         let blocks = if self.has_to_sack() { self.rx.sack_count(2) as u64 } else { 0 };
         let kept = if blocks > 0 { SACK_HEAD + SACK_BLOCK * blocks } else { 0 };
         self.marks.tell_bytes(false, option_room(&segment.options).saturating_sub(kept), segment);
@@ -66,6 +69,9 @@ impl Subflow {
     /// The same of `sent` that leaves for the first time. The first data of all shows whether options get through
     /// (RFC 9768 §3.2.3.2.1).
     pub(crate) fn tell_bytes_beside_data(&mut self, sent: &Sent, segment: &mut Segment) {
+        if self.marks.feedback() != Feedback::Accurate {
+            return;
+        }
         let first = sent.start == 1;
         self.marks.tell_bytes(first, self.room_beside(segment), segment);
         if first {
