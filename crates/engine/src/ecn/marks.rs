@@ -244,8 +244,8 @@ impl Marks {
             // A classic echo does not say how many were marked, and counts for all (RFC 8257 §3.3).
             Feedback::Classic if ack >= una && segment.flags.has(Flags::ECE) => Told { packets: 1, bytes },
             Feedback::Classic => Told::default(),
-            // Until our first data is acknowledged it may be a repetition of the handshake's last ACK, which has no SACK
-            // blocks.
+            // Until our first data is acknowledged it may be a repetition of the handshake's last ACK, which has no
+            // SACK blocks.
             Feedback::Accurate if ack <= 1 && !segment.options.has_sack() => Told::default(),
             Feedback::Accurate if segments == 0 && !self.newer => Told::default(),
             Feedback::Accurate => {
@@ -274,8 +274,8 @@ impl Marks {
                 since.bytes += told.bytes;
                 if let Some(marked) = marked {
                     // Bytes were marked, and no packet was. Once, ACKs of ours that were marked as well may have had
-                    // the counter go around; twice in a row, something changes what is reported (RFC 9768
-                    // §3.2.3.2.5).
+                    // the counter go around; twice in a row, something changes what is reported
+                    // (RFC 9768 §3.2.3.2.5).
                     let unexplained = marked > 0 && since.packets == 0;
                     self.incapable |= unexplained && self.unexplained;
                     self.unexplained = since.packets == 0 && (unexplained || self.unexplained);
