@@ -122,23 +122,27 @@ impl Default for Reported {
 }
 
 impl Reported {
-    /// Takes what a segment tells; returns the bytes newly marked, if it tells that.
+    /// Takes what a segment tells; returns the bytes newly marked, if it tells that. A counter of marked bytes that does
+    /// not lie there has not moved if it never has; later it may have been left out for lack of room.
     pub(crate) fn take(&mut self, options: &Options) -> Option<u64> {
         let mut fields = options.byte_counters()?.peekable();
         let before = self.counts;
         let first = fields.peek().is_some() && !std::mem::replace(&mut self.told, true);
+        let mut tells_marked = before.ce == FIRST.ce;
         for (field, low) in fields {
             self.zeroed |= first && field != Ecn::Ce && low == 0;
+            tells_marked |= field == Ecn::Ce;
             let Some(counter) = self.counts.of(field) else { continue };
             let more = u64::from(low).wrapping_sub(*counter) & ((1 << BYTE_COUNTER_BITS) - 1);
-            // What lies back by less than half of all values was overtaken.
-            *counter += if more < 1 << (BYTE_COUNTER_BITS - 1) { more } else { 0 };
+            // What lies back by less than half of all values was overtaken; before the first nothing was told that could
+            // have been.
+            *counter += if first || more < 1 << (BYTE_COUNTER_BITS - 1) { more } else { 0 };
         }
         if self.zeroed {
             self.counts = before;
             return None;
         }
-        Some(self.counts.ce - before.ce)
+        tells_marked.then_some(self.counts.ce - before.ce)
     }
 }
 
@@ -232,11 +236,12 @@ mod tests {
         };
         assert_eq!(take(&[1]), Some(0));
         assert_eq!(take(&[1, 0xff_ff00, 1]), Some(0), "that would be backwards");
+        assert_eq!(take(&[1]), Some(0), "never marked");
         assert_eq!(take(&[1, 0x7f_ffff, 1]), Some(0x7f_ffff));
         assert_eq!(take(&[1, 0xff_ff00, 1]), Some(0x7f_ff01));
         assert_eq!(take(&[1, 0x100, 1]), Some(0x200));
         assert_eq!(take(&[1, 0xff, 1]), Some(0), "overtaken");
-        assert_eq!(take(&[5]), Some(0));
+        assert_eq!(take(&[5]), None, "left out");
     }
 
     /// An option without counters, as where there is no room for any, is none of the first.

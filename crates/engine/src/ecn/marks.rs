@@ -31,6 +31,8 @@ pub(crate) struct Marks {
     reported_bytes: Reported,
     /// What was told since the peer's last option.
     since_option: Told,
+    /// Marked bytes of an option that were more than its ACK delivered.
+    owed: u64,
     /// An option told marked bytes, and since the one before no packet was told.
     unexplained: bool,
     /// Segments that an ACK delivers on average, in 1/64; zero before the first.
@@ -148,7 +150,10 @@ impl Marks {
     /// are told all the same.
     pub(crate) fn take_last_ack(&mut self, retries: u32, ack: &Segment) {
         self.incapable |= retries >= ATTEMPTS && self.feedback != Feedback::Off;
-        if self.feedback == Feedback::Accurate && ack.payload.is_empty() && !ack.options.has_sack() {
+        if ack.flags.has(Flags::SYN) {
+            // SYNs crossed: the flags of a SYN/ACK are no report (RFC 9768 §3.2.2).
+            self.incapable |= self.feedback == Feedback::Accurate && ack.ace() == 0;
+        } else if self.feedback == Feedback::Accurate && ack.payload.is_empty() && !ack.options.has_sack() {
             match ack.ace() {
                 0b000 => (self.incapable, self.deaf) = (true, true),
                 // Of no meaning, and legal.
@@ -261,13 +266,14 @@ impl Marks {
                 }
                 let expected = (u64::from(self.reported) + FIRST) % MODULUS;
                 let least = (u64::from(ace) + MODULUS - expected) % MODULUS;
-                // What earlier ACKs without an option told is told already.
-                let newly = marked.map(|marked| marked.saturating_sub(self.since_option.bytes));
+                // What earlier ACKs without an option told is told already; what was too much for one comes later.
+                let newly = marked.map(|marked| (marked + self.owed).saturating_sub(self.since_option.bytes));
                 let packets = self.packets(least, (segments, bytes), newly);
                 self.reported = ((u64::from(self.reported) + packets) % MODULUS) as u8;
                 // Packets without data have no bytes.
                 let share = (bytes * packets.min(segments)).checked_div(segments).unwrap_or(0);
                 let told = Told { packets, bytes: newly.unwrap_or(share).min(bytes) };
+                self.owed = newly.map_or(self.owed, |newly| newly - told.bytes);
                 // Where the counter may have gone around, a packet may have been marked.
                 let since = &mut self.since_option;
                 since.packets += packets + segments / MODULUS;
@@ -286,9 +292,9 @@ impl Marks {
         }
     }
 
-    /// Packets newly marked: `least`, or as many rounds of the counter more as fit. Of the two the marked bytes decide
-    /// where they are told (RFC 9768 §3.2.3.2.5); otherwise it is as many as fit, as if all were marked (§3.2.2.5.2),
-    /// unless the peer merges what it receives.
+    /// Packets newly marked: `least`, or some rounds of the counter more. Marked bytes decide how many, where the peer
+    /// tells them (RFC 9768 §3.2.3.2.5). Otherwise it is as many as fit, as if all were marked (§3.2.2.5.2), unless
+    /// another case is likelier: the peer merges what it receives, or our packets are not ECN-capable.
     fn packets(&mut self, least: u64, (segments, bytes): (u64, u64), marked: Option<u64>) -> u64 {
         let before = if self.acked_at_once == 0 { segments * WEIGHT } else { self.acked_at_once };
         self.acked_at_once = if segments > 0 { (before * (WEIGHT - 1)) / WEIGHT + segments } else { before };
@@ -302,7 +308,7 @@ impl Marks {
                 let rounds = (estimate.saturating_sub(least) + MODULUS / 2) / MODULUS;
                 (least + rounds * MODULUS).min(most)
             }
-            None if self.acked_at_once > MERGED * WEIGHT => least,
+            None if self.incapable || self.acked_at_once > MERGED * WEIGHT => least,
             None => most,
         }
     }
@@ -485,7 +491,9 @@ mod tests {
         assert_eq!(told(1, 20_000, 20), Told { packets: 8, bytes: 8000 });
         assert_eq!(told(2, 20_000, 20), Told { packets: 1, bytes: 0 }, "an ACK of ours");
         assert_eq!(told(2, 40_000, 20), Told { packets: 16, bytes: 20_000 });
-        let alone = marks.take(&segment(Flags::ACK, 4, Ecn::NotEct, 0), 2, 2, (4, 4000));
+        assert_eq!(told(4, 42_000, 1), Told { packets: 2, bytes: 1000 }, "more than it delivers");
+        assert_eq!(told(4, 42_000, 1), Told { packets: 0, bytes: 1000 }, "the rest");
+        let alone = marks.take(&segment(Flags::ACK, 6, Ecn::NotEct, 0), 2, 2, (4, 4000));
         assert_eq!(alone, Told { packets: 2, bytes: 2000 }, "an ACK without an option");
         let mut told = |ace, ce: u64| {
             let mut ack = segment(Flags::ACK, ace, Ecn::NotEct, 0);
@@ -493,13 +501,13 @@ mod tests {
             let told = marks.take(&ack, 2, 2, (1, 1000));
             (told, marks.field(true, Ecn::Ect0))
         };
-        assert_eq!(told(4, 42_000), (Told::default(), Ecn::Ect0), "nothing new in the next option");
+        assert_eq!(told(6, 44_000), (Told::default(), Ecn::Ect0), "nothing new in the next option");
         let alone = Told { packets: 0, bytes: 1000 };
-        assert_eq!(told(4, 43_000), (alone, Ecn::Ect0), "bytes without a packet: our ACKs may have been marked");
-        assert_eq!(told(5, 44_000), (Told { packets: 1, bytes: 1000 }, Ecn::Ect0));
-        assert_eq!(told(5, 45_000), (alone, Ecn::Ect0));
-        assert_eq!(told(5, 45_000), (Told::default(), Ecn::Ect0), "nothing new");
-        assert_eq!(told(5, 46_000), (alone, Ecn::NotEct), "twice in a row");
+        assert_eq!(told(6, 45_000), (alone, Ecn::Ect0), "bytes without a packet: our ACKs may have been marked");
+        assert_eq!(told(7, 46_000), (Told { packets: 1, bytes: 1000 }, Ecn::Ect0));
+        assert_eq!(told(7, 47_000), (alone, Ecn::Ect0));
+        assert_eq!(told(7, 47_000), (Told::default(), Ecn::Ect0), "nothing new");
+        assert_eq!(told(7, 48_000), (alone, Ecn::NotEct), "twice in a row");
     }
 
     /// Bytes that were marked, of those that an ACK delivers: by accurate feedback the share of its packets, by a
