@@ -247,6 +247,11 @@ pub fn span(text: &str) -> Result<Duration, String> {
     if span.is_zero() { Err("accepted: a time above zero, such as 10s".to_owned()) } else { Ok(span) }
 }
 
+/// Parses `30s`, of the machine's clock; 0 is refused.
+pub fn time(text: &str) -> Result<std::time::Duration, String> {
+    Ok(std::time::Duration::from_nanos(span(text)?.as_nanos()))
+}
+
 /// Reads the time between two answers.
 pub fn interval(text: &str) -> Result<Duration, String> {
     match span(text)? {

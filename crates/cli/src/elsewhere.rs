@@ -1,10 +1,12 @@
 //! Commands that work with Linux, on a system that is none: each has its name, and a sentence that says what it needs.
 
 use crate::args::HostCommand;
+use crate::evaluate::EvaluateArgs;
 use crate::failure::Failure;
 use crate::schema::Row;
 use crate::why::WhyArgs;
 use anabranch_policy::Catalogue;
+use anabranch_study::evaluate::Suite;
 use clap::Args;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -42,6 +44,11 @@ pub fn run(_: &Arc<Catalogue>, command: &HostCommand) -> Result<(), Failure> {
         HostCommand::Proxy(_) => ("proxy", "a TUN device for the engine"),
     };
     Err(needs_linux(name, needs, std::env::consts::OS))
+}
+
+/// Refuses `evaluate --testbed`.
+pub fn evaluate(_: &Arc<Catalogue>, _: &EvaluateArgs, _: Suite) -> Result<(), Failure> {
+    Err(needs_linux("evaluate --testbed", "network namespaces and TUN devices", std::env::consts::OS))
 }
 
 /// Refuses `why --follow`.

@@ -1,8 +1,9 @@
 //! `anabranch evaluate`: congestion controls by the criteria of a document.
 
-use crate::args::What;
+use crate::args::{What, time};
 use crate::completion::Names;
 use crate::failure::Failure;
+use crate::host;
 use crate::output;
 use crate::result_file::ResultFile;
 use anabranch_lab::format::EVALUATION;
@@ -16,9 +17,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Options that only runs have a use for.
-const RUNNING: [&str; 9] = ["control", "all", "scheduler", "sets", "quick", "json", "report", "document", "out"];
+const RUNNING: [&str; 10] =
+    ["control", "all", "scheduler", "sets", "quick", "json", "report", "document", "out", "testbed"];
+/// Options that programs in real time have no use for.
+const SIMULATED: [&str; 3] = ["all", "scheduler", "jobs"];
 
 /// Arguments of `evaluate`.
 #[derive(ClapArgs, Debug)]
@@ -31,6 +36,12 @@ const RUNNING: [&str; 9] = ["control", "all", "scheduler", "sets", "quick", "jso
   anabranch evaluate bbr --control bbr3
   anabranch evaluate rfc9743 --list
   anabranch run rfc9743/black-hole --congestion reno       the scenario of a case
+  anabranch evaluate rfc9743 --testbed --control cubic --case harm-drop-tail --quick
+  anabranch evaluate rfc9743 --testbed --case range,aqm --quick --server 'iperf3 -s -p $ANABRANCH_PORT' -- \
+      sh -c 'iperf3 -c $ANABRANCH_SERVER -p $ANABRANCH_PORT -R -t $ANABRANCH_SECONDS'
+
+With --testbed the cases run in real time, between the kernels of two network namespaces, and the flows under \
+evaluation are those of a program, or the kernel's own under a congestion control that it has. See docs/testbed.md.
 
 A case has a bound for each number, with its reason; most are what Reno and CUBIC reach in the same condition. Every \
 number has the command that repeats it.")]
@@ -65,6 +76,17 @@ pub struct EvaluateArgs {
     /// Threads to run on, at most 4 per processor; one per processor unless given. Results do not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub jobs: usize,
+    /// Run in real time between network namespaces: with --server and a command, a program; else the kernel's TCP under
+    /// --control. Linux only.
+    #[arg(long, conflicts_with_all = SIMULATED)]
+    pub testbed: bool,
+    /// The program's server, a command for `sh`: one for each workload, on port $ANABRANCH_PORT of $ANABRANCH_SERVER.
+    /// It sends the data.
+    #[arg(long, value_name = "CMD", requires = "testbed")]
+    pub server: Option<String>,
+    /// Wait for a server at most this long.
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", requires = "server")]
+    pub wait: Duration,
     /// Print JSON instead of tables.
     #[arg(long)]
     pub json: bool,
@@ -74,6 +96,10 @@ pub struct EvaluateArgs {
     /// Write the table of all controls and cases to this Markdown file.
     #[arg(long, value_name = "FILE")]
     pub document: Option<ResultFile>,
+    /// The program's client, with its arguments: one process for each flow. It receives for $ANABRANCH_SECONDS, or
+    /// $ANABRANCH_BYTES if that is set.
+    #[arg(last = true, value_name = "CMD", requires = "testbed")]
+    pub command: Vec<String>,
 }
 
 /// Contents of the JSON.
@@ -89,6 +115,9 @@ pub fn evaluate(catalogue: &Arc<Catalogue>, args: &EvaluateArgs) -> Result<(), F
         let line = |(name, title): (&str, &str)| anabranch_report::hang(&format!("{name:<34}"), title, output::width());
         return output::print(&suite.cases().map(line).collect::<String>());
     }
+    if args.testbed {
+        return host::evaluate(catalogue, args, suite);
+    }
     let controls: Vec<String> = match &args.control {
         _ if args.all => catalogue.congestion.names().map(str::to_owned).collect(),
         Some(control) => vec![control.clone()],
@@ -98,14 +127,12 @@ pub fn evaluate(catalogue: &Arc<Catalogue>, args: &EvaluateArgs) -> Result<(), F
         control: control.clone(),
         scheduler: args.scheduler.clone(),
         sets: args.sets.clone(),
+        peer: None,
     };
     // All are read before the first runs: what is wrong shows at once.
     let plan = |control| Plan::new(suite.clone(), candidate(control), args.quick, catalogue);
     let plans = controls.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
-    let journal: Journal<Flows> = match &args.out {
-        Some(directory) => output::flow_journal(directory)?,
-        None => Journal::in_memory(),
-    };
+    let journal = journal(args)?;
     let missing = plans.iter().map(|plan| plan.missing(&journal)).sum();
     let jobs = output::threads(args.jobs, missing);
     let bar = output::progress(missing);
@@ -113,34 +140,59 @@ pub fn evaluate(catalogue: &Arc<Catalogue>, args: &EvaluateArgs) -> Result<(), F
     for (plan, control) in plans.iter().zip(&controls) {
         bar.set_message(format!(" ({control})"));
         plan.run(&journal, jobs, &|| bar.inc(1)).map_err(Failure::study)?;
-        results.push(plan.result(&journal, &command(args, Some(control))));
+        results.push(plan.result(&journal, &|cases| command(args, Some(control), cases)));
     }
     bar.finish_and_clear();
-    let whole = command(args, if args.all { None } else { controls.first().map(String::as_str) });
+    show(args, &results, &command(args, if args.all { None } else { controls.first().map(String::as_str) }, &[]))
+}
+
+/// Opens the journal of `--out`, or one in memory.
+pub fn journal(args: &EvaluateArgs) -> Result<Journal<Flows>, Failure> {
+    match &args.out {
+        Some(directory) => output::flow_journal(directory),
+        None => Ok(Journal::in_memory()),
+    }
+}
+
+/// Prints the results, and writes the files that were asked for. `whole` repeats all.
+pub fn show(args: &EvaluateArgs, results: &[Evaluation], whole: &str) -> Result<(), Failure> {
     if let Some(path) = &args.report {
-        output::write(path, page(&Page::of_evaluations(&results, &whole)).as_bytes())?;
+        output::write(path, page(&Page::of_evaluations(results, whole)).as_bytes())?;
     }
     if let Some(path) = &args.document {
-        output::write(path, anabranch_report::evaluation_document(&results, &whole).as_bytes())?;
+        output::write(path, anabranch_report::evaluation_document(results, whole).as_bytes())?;
     }
     if args.json {
-        return output::print(&output::json(&EVALUATION, &Evaluations { evaluations: &results })?);
+        return output::print(&output::json(&EVALUATION, &Evaluations { evaluations: results })?);
     }
     let each: Vec<String> = results.iter().map(|it| anabranch_report::evaluation(it, output::width())).collect();
     output::print(&each.join("\n"))
 }
 
-/// The command line again, as far as results depend on it; with all controls unless one is named.
-fn command(args: &EvaluateArgs, control: Option<&str>) -> String {
+/// The command line again, as far as results depend on it; with these cases in place of its own if there are any. In
+/// the simulator all controls are meant unless one is named.
+pub fn command(args: &EvaluateArgs, control: Option<&str>, cases: &[String]) -> String {
     let mut command = format!("anabranch evaluate {}", in_shell(&args.suite));
-    command += &control.map_or_else(|| " --all".to_owned(), |control| format!(" --control {}", in_shell(control)));
+    if args.testbed {
+        command += " --testbed";
+    }
+    match control {
+        Some(control) => command += &format!(" --control {}", in_shell(control)),
+        None if args.testbed => {}
+        None => command += " --all",
+    }
     args.scheduler.iter().for_each(|name| command += &format!(" --scheduler {}", in_shell(name)));
     args.sets.iter().for_each(|set| command += &format!(" --set {}", in_shell(set)));
-    if !args.cases.is_empty() {
-        command += &format!(" --case {}", in_shell(&args.cases.join(",")));
+    let cases = if cases.is_empty() { &args.cases } else { cases };
+    if !cases.is_empty() {
+        command += &format!(" --case {}", in_shell(&cases.join(",")));
     }
     if args.quick {
         command += " --quick";
+    }
+    if let Some(server) = &args.server {
+        let words: Vec<String> = args.command.iter().map(|word| in_shell(word)).collect();
+        command += &format!(" --server {} -- {}", in_shell(server), words.join(" "));
     }
     command
 }

@@ -6,7 +6,6 @@ use anabranch_study::study::StudyError;
 use miette::Report;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
-use std::process::ExitCode;
 
 /// Reason for which a command ended early.
 #[derive(Debug)]
@@ -76,13 +75,13 @@ impl Failure {
 
     /// 2 for what is refused, 1 for what failed, 125 for a testbed that failed, so that it is not mistaken for its
     /// command.
-    pub fn exit_code(&self) -> ExitCode {
+    pub fn code(&self) -> u8 {
         match self {
-            Failure::Refused(_) | Failure::ScriptsRefused => ExitCode::from(2),
-            Failure::Failed(_) | Failure::ScriptsFailed => ExitCode::from(1),
-            Failure::Testbed(_) => ExitCode::from(TESTBED_FAILED),
-            Failure::Command(code) | Failure::NotFetched(code, _) => ExitCode::from(*code),
-            Failure::ReaderGone => ExitCode::SUCCESS,
+            Failure::Refused(_) | Failure::ScriptsRefused => 2,
+            Failure::Failed(_) | Failure::ScriptsFailed => 1,
+            Failure::Testbed(_) => TESTBED_FAILED,
+            Failure::Command(code) | Failure::NotFetched(code, _) => *code,
+            Failure::ReaderGone => 0,
         }
     }
 }

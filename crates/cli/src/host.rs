@@ -2,6 +2,7 @@
 //! stands in the place of this module, and says so.
 
 mod calibrate;
+mod evaluate;
 mod event_files;
 mod fetch;
 mod follow;
@@ -25,6 +26,7 @@ use anabranch_policy::Catalogue;
 use std::sync::Arc;
 
 pub use calibrate::CalibrateArgs;
+pub use evaluate::evaluate;
 pub use fetch::FetchArgs;
 pub use follow::follow;
 pub use kernel::KernelArgs;

@@ -92,7 +92,7 @@ fn said(result: Result<(), Failure>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
-            failure.exit_code()
+            ExitCode::from(failure.code())
         }
     }
 }

@@ -75,9 +75,28 @@ fn unknown_names_get_the_names_that_there_are() {
         (&["evaluate", "rfc974"][..], "did you mean `rfc9743`?"),
         (&["evaluate", "rfc9743", "--set", "path.a.rate=1mbit"][..], "is no setting of a host"),
         (&["evaluate", "rfc9743", "--control", "cubic:beta=2"][..], "0.95"),
+        (&["evaluate", "rfc9743", "--testbed", "--case", "black-hol"][..], "did you mean `black-hole`?"),
+        (&["evaluate", "rfc9743", "--testbed", "--all"][..], "cannot be used with"),
+        (&["evaluate", "rfc9743", "--server", "x", "--", "y"][..], "--testbed"),
     ] {
         let error = refused(&here, arguments);
         assert!(error.contains(said), "{arguments:?}: {error}");
     }
     assert!(succeed(&here, &["evaluate", "bbr", "--list"]).lines().count() >= 22);
+}
+
+/// Both ends of a program are needed, and its control is its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn half_a_program_is_refused() {
+    let here = directory("evaluate-half");
+    for (arguments, said) in [
+        (&["--server", "x"][..], "the program has no client"),
+        (&["--", "x"][..], "the program has no server"),
+        (&["--control", "reno", "--server", "x", "--", "y"][..], "`--control` does not change"),
+    ] {
+        let (status, error) = refused(&here, &[&["evaluate", "rfc9743", "--testbed"], arguments].concat());
+        let error = error.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(status == Some(2) && error.contains(said), "{arguments:?}: {error}");
+    }
 }

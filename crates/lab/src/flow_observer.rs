@@ -3,7 +3,7 @@
 use crate::flows::Span;
 use anabranch_engine::Purpose;
 use anabranch_paths::{End, PacketId};
-use anabranch_sim::{Condition, Content, Loss, Observer, Sight};
+use anabranch_sim::{Condition, Content, Host, Loss, Observer, Sight};
 use anabranch_units::{Duration, Instant};
 use anabranch_wire::FlowKey;
 use std::collections::{BTreeMap, HashMap};
@@ -20,6 +20,8 @@ pub(crate) enum Key {
     Tcp(usize, FlowKey),
     /// Number among the UDP workloads.
     Udp(usize),
+    /// A direction of a real connection as its sender sees it, of TCP, or else of UDP.
+    Real(bool, FlowKey),
 }
 
 /// Records of one direction of a connection.
@@ -51,6 +53,7 @@ pub(crate) struct FlowRecord {
 }
 
 /// Watches all flows of a run.
+#[derive(Debug)]
 pub(crate) struct FlowObserver {
     span: Span,
     pub(crate) flows: BTreeMap<Key, FlowRecord>,
@@ -60,10 +63,23 @@ pub(crate) struct FlowObserver {
     under_way: HashMap<PacketId, Sent>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Sent {
     key: Key,
     at: Instant,
+}
+
+/// Packet with payload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parcel {
+    pub(crate) key: Key,
+    pub(crate) path: usize,
+    /// Bytes of payload.
+    pub(crate) length: usize,
+    /// True from the server to the client.
+    pub(crate) down: bool,
+    /// Sequence number of its first byte; `None` for a datagram, which is no copy of another.
+    pub(crate) seq: Option<u32>,
 }
 
 impl FlowObserver {
@@ -90,20 +106,6 @@ impl FlowObserver {
 /// Number of places of a series; the last holds the rest of a longer run.
 const MOST_BINS: usize = 4096;
 
-/// Returns the flow and payload of a packet; `None` for segments without payload.
-fn parts(sight: &Sight<'_>) -> Option<(Key, usize, bool)> {
-    match sight.content {
-        Content::Segment(segment) if !segment.payload.is_empty() => {
-            let down = matches!(sight.host, anabranch_sim::Host::Server | anabranch_sim::Host::CompetingServer(_));
-            Some((Key::Tcp(sight.client, segment.flow), segment.payload.len(), down))
-        }
-        Content::Datagram { flow, size, from_client, .. } => {
-            Some((Key::Udp(flow), usize::try_from(size.get()).unwrap_or(usize::MAX), !from_client))
-        }
-        Content::Segment(_) | Content::Echo(_) => None,
-    }
-}
-
 fn add(series: &mut Vec<u64>, place: usize, count: u64) {
     if series.len() <= place {
         series.resize(place + 1, 0);
@@ -111,49 +113,43 @@ fn add(series: &mut Vec<u64>, place: usize, count: u64) {
     series[place] += count;
 }
 
-impl Observer for FlowObserver {
-    fn on_sent(&mut self, sight: Sight<'_>, _purpose: Option<Purpose>) {
-        let Some((key, ..)) = parts(&sight) else { return };
-        let (place, is_in) = (self.place(sight.at), self.is_in(sight.at));
-        let after = self.span.after.is_some_and(|after| sight.at >= Instant::ZERO + after);
-        let flow = self.flows.entry(key).or_insert_with(|| FlowRecord { path: sight.path, ..FlowRecord::default() });
+impl FlowObserver {
+    /// Takes note of a packet that a host sends.
+    pub(crate) fn note_sent(&mut self, id: PacketId, at: Instant, parcel: &Parcel) {
+        let key = parcel.key;
+        let (place, is_in) = (self.place(at), self.is_in(at));
+        let after = self.span.after.is_some_and(|after| at >= Instant::ZERO + after);
+        let flow = self.flow(key, parcel.path);
         add(&mut flow.packets, place, 1);
         flow.sent += u64::from(is_in);
         if after && flow.sends.len() < MOST_TIMES {
-            flow.sends.push(sight.at);
+            flow.sends.push(at);
         }
-        self.under_way.insert(sight.id, Sent { key, at: sight.at });
+        self.under_way.insert(id, Sent { key, at });
     }
 
-    fn on_received(&mut self, sight: Sight<'_>, condition: Condition) {
-        let Some((key, length, from_server)) = parts(&sight) else { return };
-        // The receiver's host is at the other end, and a datagram says itself who sent it.
-        let down = if matches!(key, Key::Udp(_)) { from_server } else { !from_server };
-        let sent = self.under_way.remove(&sight.id);
-        if condition == Condition::Damaged {
-            return;
-        }
-        let (place, is_in) = (self.place(sight.at), self.is_in(sight.at));
-        let timed = sent.map(|sent| (sight.at.since(sent.at).as_nanos(), self.place(sent.at), self.is_in(sent.at)));
+    /// Takes note of a packet that a host receives. Returns its flow and the payload that is new to it.
+    pub(crate) fn note_received(&mut self, id: PacketId, at: Instant, parcel: &Parcel) -> (Key, u64) {
+        let &Parcel { path, length, down, seq, .. } = parcel;
+        let sent = self.under_way.remove(&id);
+        let (place, is_in) = (self.place(at), self.is_in(at));
+        let timed = sent.map(|sent| (at.since(sent.at).as_nanos(), self.place(sent.at), self.is_in(sent.at)));
         if let Some((delay, ..)) = timed {
-            let base = self.base.entry((sight.path, down)).or_insert([u64::MAX; 2]);
+            let base = self.base.entry((path, down)).or_insert([u64::MAX; 2]);
             base[1] = base[1].min(delay);
             if length >= FULL {
                 base[0] = base[0].min(delay);
             }
         }
         // A middlebox that changes addresses makes another flow of it at the receiver: it counts as its sender's.
-        let key = sent.map_or(key, |sent| sent.key);
-        let flow = self.flows.entry(key).or_insert_with(|| FlowRecord { path: sight.path, ..FlowRecord::default() });
-        let new = match sight.content {
-            Content::Segment(segment) => flow.order.new_bytes(segment.seq.get(), length as u64),
-            _ => length as u64,
-        };
+        let key = sent.map_or(parcel.key, |sent| sent.key);
+        let flow = self.flow(key, path);
+        let new = seq.map_or(length as u64, |seq| flow.order.new_bytes(seq, length as u64));
         if new > 0 {
             add(&mut flow.bytes, place, new);
             if is_in {
                 flow.received += new;
-                flow.arrivals.push(sight.at);
+                flow.arrivals.push(at);
             }
         }
         if let Some((delay, place, is_in)) = timed {
@@ -166,9 +162,11 @@ impl Observer for FlowObserver {
                 flow.delays.push(delay);
             }
         }
+        (key, new)
     }
 
-    fn on_lost(&mut self, id: PacketId, _loss: Loss<'_>) {
+    /// Takes note of a packet that a link has dropped.
+    pub(crate) fn note_lost(&mut self, id: PacketId) {
         let Some(Sent { key, at }) = self.under_way.remove(&id) else { return };
         let (place, is_in) = (self.place(at), self.is_in(at));
         if let Some(flow) = self.flows.get_mut(&key) {
@@ -177,8 +175,56 @@ impl Observer for FlowObserver {
         }
     }
 
-    fn on_kept(&mut self, id: PacketId, _path: usize, _end: End) {
+    /// Takes note of a packet that ended otherwise: damaged, or kept by a middlebox.
+    pub(crate) fn note_ended(&mut self, id: PacketId) {
         self.under_way.remove(&id);
+    }
+
+    fn flow(&mut self, key: Key, path: usize) -> &mut FlowRecord {
+        self.flows.entry(key).or_insert_with(|| FlowRecord { path, ..FlowRecord::default() })
+    }
+}
+
+/// Returns a packet of the simulator; `None` for segments without payload.
+fn parcel(sight: &Sight<'_>) -> Option<Parcel> {
+    let path = sight.path;
+    match sight.content {
+        Content::Segment(segment) if !segment.payload.is_empty() => {
+            let key = Key::Tcp(sight.client, segment.flow);
+            let down = matches!(sight.host, Host::Server | Host::CompetingServer(_));
+            Some(Parcel { key, path, length: segment.payload.len(), down, seq: Some(segment.seq.get()) })
+        }
+        Content::Datagram { flow, size, from_client, .. } => {
+            let length = usize::try_from(size.get()).unwrap_or(usize::MAX);
+            Some(Parcel { key: Key::Udp(flow), path, length, down: !from_client, seq: None })
+        }
+        Content::Segment(_) | Content::Echo(_) => None,
+    }
+}
+
+impl Observer for FlowObserver {
+    fn on_sent(&mut self, sight: Sight<'_>, _purpose: Option<Purpose>) {
+        if let Some(parcel) = parcel(&sight) {
+            self.note_sent(sight.id, sight.at, &parcel);
+        }
+    }
+
+    fn on_received(&mut self, sight: Sight<'_>, condition: Condition) {
+        let Some(mut parcel) = parcel(&sight) else { return };
+        // The receiver's host is at the other end; a datagram says itself who sent it.
+        parcel.down ^= parcel.seq.is_some();
+        if condition == Condition::Damaged {
+            return self.note_ended(sight.id);
+        }
+        self.note_received(sight.id, sight.at, &parcel);
+    }
+
+    fn on_lost(&mut self, id: PacketId, _loss: Loss<'_>) {
+        self.note_lost(id);
+    }
+
+    fn on_kept(&mut self, id: PacketId, _path: usize, _end: End) {
+        self.note_ended(id);
     }
 }
 

@@ -56,8 +56,11 @@ pub struct Flows {
     pub phases: Vec<PhaseChange>,
     /// Congestion windows of the hosts under test, by time \[bytes\]; only if they were asked for.
     pub windows: Vec<u64>,
-    /// Digest of all events.
+    /// Digest of all events; empty for a run in real time.
     pub events_digest: String,
+    /// Reasons for which the links of a run in real time did not do what the scenario says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
 }
 
 /// Change of the phase of a congestion control.
@@ -165,6 +168,7 @@ impl Flows {
                     let workload = outcome.connections[number].workload;
                     parties[workload].add(record, base(is_down(&spec.workloads[workload])), Some(number), &span);
                 }
+                Key::Real(..) => {}
             }
         }
         for transfer in outcome.transfers.iter().filter(|transfer| transfer.asked.is_some()) {
@@ -203,6 +207,7 @@ impl Flows {
             span_s: span.to.saturating_sub(span.from).as_secs_f64(),
             parties: parties.into_iter().map(|it| it.finish(&span)).collect(),
             events_digest: format!("{:016x}", outcome.digest),
+            faults: Vec::new(),
         }
     }
 }
@@ -225,8 +230,8 @@ fn is_down(workload: &Workload) -> bool {
 }
 
 /// Puts a party together, flow by flow.
-struct Builder {
-    party: Party,
+pub(crate) struct Builder {
+    pub(crate) party: Party,
     delays: Vec<u64>,
     arrivals: Vec<Instant>,
     /// Indices of connections, in the order of `party.connections`.
@@ -235,12 +240,15 @@ struct Builder {
 
 impl Builder {
     fn of(workload: &Workload) -> Builder {
-        let competing = is_udp(workload) || matches!(workload, Workload::Tcp { .. });
+        Builder::new(is_udp(workload) || matches!(workload, Workload::Tcp { .. }))
+    }
+
+    pub(crate) fn new(competing: bool) -> Builder {
         let party = Party { competing, ..Party::default() };
         Builder { party, delays: Vec::new(), arrivals: Vec::new(), connections: Vec::new() }
     }
 
-    fn add(&mut self, record: &FlowRecord, base: u64, connection: Option<usize>, span: &Span) {
+    pub(crate) fn add(&mut self, record: &FlowRecord, base: u64, connection: Option<usize>, span: &Span) {
         let party = &mut self.party;
         party.bytes += record.received;
         party.packets += record.sent;
@@ -269,7 +277,7 @@ impl Builder {
         }
     }
 
-    fn finish(mut self, span: &Span) -> Party {
+    pub(crate) fn finish(mut self, span: &Span) -> Party {
         self.delays.sort_unstable();
         let at = |thousandths: usize| {
             let rank = (self.delays.len() * thousandths).div_ceil(1000).max(1);

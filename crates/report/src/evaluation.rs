@@ -4,7 +4,7 @@ use crate::number::short;
 use crate::table::{Align, Table};
 use crate::wrap::hang;
 use anabranch_study::evaluate::file::{Level, Of};
-use anabranch_study::evaluate::{Counts, Evaluation, Judged, Row, RowVerdict, Worst};
+use anabranch_study::evaluate::{Counts, Evaluation, Judged, Kernel, OnTestbed, Row, RowVerdict, Worst};
 
 /// Heads of the columns, with their alignment.
 pub(crate) const COLUMNS: [(&str, Align); 6] = [
@@ -22,10 +22,18 @@ pub fn evaluation(result: &Evaluation, width: usize) -> String {
     let quick = if result.quick { ", --quick" } else { "" };
     let version = anabranch_lab::version_with_build();
     text += &hang("", &format!("anabranch {version}, {} runs{quick}", result.runs), width);
+    for line in result.testbed.iter().flat_map(peer) {
+        text += &hang("", &line, width);
+    }
     let mut table = Table::new(COLUMNS);
     result.rows.iter().for_each(|row| table.row(cells(row)));
     text += &format!("\n{table}\n");
     text += &hang("", &total(&result.counts), width);
+    if result.testbed.is_some() {
+        for line in left_out(result) {
+            text += &hang("left out   ", &line, width);
+        }
+    }
     for row in result.rows.iter().filter(|row| row.verdict == RowVerdict::Fail) {
         text += &format!("\n{} {} ({})\n", row.section, row.title, name(row));
         for it in row.criteria.iter().filter(|it| it.verdict == RowVerdict::Fail) {
@@ -128,6 +136,25 @@ pub(crate) fn total(counts: &Counts) -> String {
         "{passed} cases pass, {failed} fail; {not_applicable} do not apply, {not_run} are not run, {to_be_argued} are \
          to be argued in words."
     )
+}
+
+/// Sentences about the system of an evaluation in real time, and about its runs that are in doubt.
+pub(crate) fn peer(on: &OnTestbed) -> Vec<String> {
+    let Kernel { release, default_control, .. } = &on.peer.kernel;
+    let mut lines =
+        vec![format!("in real time; kernel {release}, whose sockets use {default_control} unless they choose")];
+    lines.extend(on.peer.program.iter().map(|program| format!("server: {}", program.server)));
+    lines.extend(on.late.iter().map(|why| format!("a run says little, since its links were late: {why}")));
+    lines
+}
+
+/// Cases and conditions that were left out, with the reasons.
+fn left_out(result: &Evaluation) -> Vec<String> {
+    let of_row = |row: &Row| match &row.note {
+        Some(note) if row.case.is_some() => vec![format!("{}: {note}", name(row))],
+        _ => row.not_run.iter().map(|line| format!("{}, {line}", name(row))).collect(),
+    };
+    result.rows.iter().flat_map(of_row).collect()
 }
 
 /// System that was evaluated.

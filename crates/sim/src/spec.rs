@@ -2,11 +2,12 @@
 
 use crate::Host;
 use crate::address::MAX_HOSTS;
+use crate::apps::Gaps;
 use crate::page::{Page, Protocol};
 use anabranch_engine::{Config, Factory, Policies, Profile, Switch};
-use anabranch_paths::{Direction, NetworkError, NetworkSpec, PathSpec};
+use anabranch_paths::{Direction, NetworkError, NetworkSpec, PathSpec, copy_name};
 use anabranch_policy::congestion::CongestionControl;
-use anabranch_units::{Bytes, Duration, Rate, Seed};
+use anabranch_units::{Bytes, Duration, Rate, Seed, Stream};
 use std::sync::Arc;
 
 /// A whole run: two hosts, the network between them, what they do and what happens to them; all of it as often as there
@@ -229,6 +230,22 @@ pub struct Arrivals {
     pub interval: Duration,
     /// Distribution of these times.
     pub spacing: Spacing,
+}
+
+impl Workload {
+    /// Returns the times at which files begin that do not wait for one another, as the run with this seed draws them;
+    /// `None` for other workloads. `place` is the index of the workload.
+    pub fn file_times(&self, seed: Seed, place: usize) -> Option<Vec<Duration>> {
+        let Workload::Files { sizes, order: FileOrder::AtOnce(arrivals), start, .. } = self else { return None };
+        let mut gaps = Gaps::new(arrivals.interval, arrivals.spacing, stream_of(seed, 0, place, "files", "gaps"));
+        let times = std::iter::successors(Some(*start), |at| Some(*at + gaps.next()));
+        Some(times.take(sizes.len()).collect())
+    }
+}
+
+/// Returns the stream of draws of a workload.
+pub(crate) fn stream_of(seed: Seed, client: usize, place: usize, kind: &str, name: &str) -> Stream {
+    seed.stream(&format!("{kind}/{}/{name}", copy_name(client, &place.to_string())))
 }
 
 /// Distribution of the gaps between packets of a UDP workload, of its times on and off, or of the gaps between files

@@ -163,11 +163,11 @@ fn evaluated_by(suite: &str, candidate: Candidate, cases: &[&str]) -> Evaluation
     // Runs of standard controls are the same for all.
     static JOURNAL: LazyLock<Journal<Flows>> = LazyLock::new(Journal::in_memory);
     plan.run(&JOURNAL, 0, &|| {}).unwrap();
-    plan.result(&JOURNAL, "anabranch evaluate")
+    plan.result(&JOURNAL, &|_| "anabranch evaluate".to_owned())
 }
 
 fn control(name: &str) -> Candidate {
-    Candidate { control: name.to_owned(), scheduler: None, sets: Vec::new() }
+    Candidate { control: name.to_owned(), scheduler: None, sets: Vec::new(), peer: None }
 }
 
 fn described(row: &Row) -> String {

@@ -8,6 +8,7 @@ const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const UDP_HEADER: usize = 8;
 
 /// Returns a hash of addresses, protocol and, of TCP and UDP, ports: the same for each packet of a flow in one
 /// direction. Fragments and packets with extension headers count without ports; bytes that are no IP packet give 0.
@@ -37,6 +38,27 @@ pub fn hosts_of(packet: &[u8]) -> [u64; 2] {
     };
     let (from, to) = addresses.split_at(addresses.len() / 2);
     [hash([from]), hash([to])]
+}
+
+/// Returns addresses, ports and the length of the payload of a UDP packet; `None` for other packets and for fragments.
+pub fn datagram_of(packet: &[u8]) -> Option<(FlowKey, usize)> {
+    let address = |at: usize, v6: bool| -> Option<IpAddr> {
+        Some(match v6 {
+            false => IpAddr::from(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?),
+            true => IpAddr::from(<[u8; 16]>::try_from(packet.get(at..at + 16)?).ok()?),
+        })
+    };
+    let (src, dst, protocol, start) = match packet.first()? >> 4 {
+        4 if u16::from_be_bytes([*packet.get(6)?, *packet.get(7)?]) & 0x3fff == 0 => {
+            (address(12, false)?, address(16, false)?, *packet.get(9)?, usize::from(packet[0] & 0x0f) * 4)
+        }
+        6 => (address(8, true)?, address(24, true)?, *packet.get(6)?, V6_HEADER),
+        _ => return None,
+    };
+    let header = packet.get(start..start + UDP_HEADER).filter(|_| protocol == UDP)?;
+    let port = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let length = usize::from(port(4)).checked_sub(UDP_HEADER)?;
+    Some((FlowKey { src, dst, src_port: port(0), dst_port: port(2) }, length))
 }
 
 /// Returns the ECN field; not-ECT for bytes that are no IP packet.
@@ -114,6 +136,19 @@ mod tests {
         let mut bytes = bytes::BytesMut::new();
         emit(&segment, &mut bytes).unwrap();
         (flow, bytes.to_vec())
+    }
+
+    #[test]
+    fn a_datagram_tells_its_addresses_and_its_length() {
+        let mut packet = vec![0x45, 0, 0, 33, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet.extend([0x14, 0x51, 0x9c, 0x40, 0, 13, 0, 0, 1, 2, 3, 4, 5]);
+        let (flow, length) = datagram_of(&packet).unwrap();
+        assert_eq!((flow.source().to_string(), length), ("10.0.0.1:5201".to_owned(), 5));
+        assert_eq!(flow.destination().to_string(), "10.0.0.2:40000");
+        packet[6] = 0x20;
+        assert_eq!(datagram_of(&packet), None, "a fragment");
+        let (_, segment) = packet(true, Ecn::NotEct);
+        assert_eq!((datagram_of(&segment), datagram_of(&[])), (None, None));
     }
 
     #[test]

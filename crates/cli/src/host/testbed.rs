@@ -5,8 +5,9 @@ mod kernel;
 mod report;
 
 pub use json::TestbedRun;
+pub use kernel::settings;
 
-use crate::args::{Overrides, What};
+use crate::args::{Overrides, What, time};
 use crate::completion::Names;
 use crate::failure::{Failure, TESTBED_FAILED};
 use crate::output;
@@ -20,7 +21,6 @@ use anabranch_host::{Inside, IsolationError, Outcome, Received, supervise};
 use anabranch_lab::format::TESTBED;
 use anabranch_policy::Catalogue;
 use anabranch_scenario::Scenario;
-use anabranch_units::quantity;
 use anabranch_why::CaptureInquiry;
 use clap::{Args as ClapArgs, ValueEnum};
 use report::{About, Ending};
@@ -100,14 +100,6 @@ pub enum BackendName {
     Veth,
 }
 
-fn time(text: &str) -> Result<Duration, String> {
-    let span = quantity::duration(text).map_err(|refusal| format!("{}; {}", refusal.problem, refusal.accepted))?;
-    match span.as_nanos() {
-        0 => Err("the time is zero; accepted: a time above zero, such as 30s".to_owned()),
-        nanos => Ok(Duration::from_nanos(nanos)),
-    }
-}
-
 /// The exit status if the command was ended because its time was up, as with `timeout`.
 const TIME_IS_UP: u8 = 124;
 
@@ -122,8 +114,13 @@ pub fn testbed(catalogue: &Arc<Catalogue>, args: &TestbedArgs) -> Result<(), Fai
     let scenario = anabranch_study::load(catalogue, &args.scenario, &args.overrides.sets())?;
     // Before the run rather than after it.
     args.pcap.as_deref().map_or(Ok(()), output::check_directory)?;
+    isolated(|inside| run(&scenario, args, inside))
+}
+
+/// Runs `work` in a process of its own, with namespaces that end with it. It answers the exit code.
+pub fn isolated(work: impl FnOnce(Inside) -> Result<u8, (Failure, u8)>) -> Result<(), Failure> {
     let outcome = supervise(|inside| {
-        let result = catch_unwind(AssertUnwindSafe(|| run(&scenario, args, inside)));
+        let result = catch_unwind(AssertUnwindSafe(|| work(inside)));
         match result {
             Ok(Ok(code)) => code,
             Ok(Err((failure, code))) => {
@@ -155,7 +152,8 @@ fn not_isolated(error: IsolationError) -> Failure {
     broken(error.to_string(), error.remedy().map(str::to_owned))
 }
 
-fn not_built(error: TestbedError) -> (Failure, u8) {
+/// Failure of a testbed that could not be made, with its exit code.
+pub fn not_built(error: TestbedError) -> (Failure, u8) {
     (broken(error.to_string(), error.remedy()), TESTBED_FAILED)
 }
 
@@ -190,7 +188,7 @@ fn run(scenario: &Scenario, args: &TestbedArgs, inside: Inside) -> Result<u8, (F
     let (sender, happenings) = channel();
     listen(&inside, sender.clone()).map_err(failed)?;
 
-    let kernel::Settings { client, server, not_applied } = kernel::settings(scenario);
+    let kernel::Settings { client, server, not_applied } = settings(scenario);
     let capture = args.pcap.as_ref().map(|directory| CaptureOptions {
         directory: directory.clone(),
         application: format!("anabranch {}", anabranch_lab::version_with_build()),

@@ -10,6 +10,7 @@ mod commands;
 #[path = "../common/mod.rs"]
 mod common;
 mod engine;
+mod evaluate;
 mod follow;
 mod gate;
 mod kernel;

@@ -16,10 +16,12 @@ mod report;
 mod run;
 mod scope;
 mod spin;
+mod witness;
 
 pub use options::{Bounds, CaptureOptions, Options};
 pub use percentiles::Percentiles;
 pub use report::{CaptureReport, EmulatorReport, Fault, LinkReport, PathReport, Scheduling, Traffic, Validity};
+pub use witness::{Glimpse, Witness};
 
 use crate::{Clock, Device, sys};
 use anabranch_capture::WriteError;

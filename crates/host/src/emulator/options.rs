@@ -1,7 +1,9 @@
 //! Options of an emulator.
 
+use super::Witness;
 use anabranch_units::Duration;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 /// Options of an emulator. The defaults suit most uses.
 #[derive(Clone, Debug)]
@@ -20,6 +22,8 @@ pub struct Options {
     pub bounds: Bounds,
     /// Record every packet at both ends of each path.
     pub capture: Option<CaptureOptions>,
+    /// Observer of every packet at both ends of each path.
+    pub witness: Option<Arc<Mutex<dyn Witness>>>,
 }
 
 /// Destination and headers of a capture.
@@ -57,6 +61,7 @@ impl Default for Options {
             show_carrier: true,
             bounds: Bounds::default(),
             capture: None,
+            witness: None,
         }
     }
 }

@@ -16,6 +16,7 @@ use super::recorder::{Ending, Recorder, Sight, Sighting};
 use super::report::{EmulatorReport, LinkReport, PathReport, Scheduling, Traffic, Validity};
 use super::scope::{Scope, scope};
 use super::spin::Spin;
+use super::witness::{Glimpse, Witness};
 use super::{Command, EmulatorError, PathEnds};
 use crate::{Clock, LONGEST_PACKET};
 use anabranch_net::{Change, Delivery, LinkId, Output, Service};
@@ -24,8 +25,8 @@ use anabranch_units::{Bytes, Duration, Instant, Seed, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::{Arc, PoisonError};
 
 pub(super) struct Run {
     clock: Clock,
@@ -108,6 +109,9 @@ impl Run {
                 Some(Recorder::start(capture, spec, names.collect())?)
             }
         };
+        if options.witness.is_some() {
+            topology.network.report_drops();
+        }
         let queue_delays = topology.network.links().map(|_| Tally::new()).collect();
         let scheduled = spec.changes.iter().map(|timed| Scheduled {
             at: timed.at,
@@ -284,6 +288,7 @@ impl Run {
         if let Some(recorder) = &mut self.recorder {
             recorder.tell(Sighting::Sent(Sight { id, path, end, at: now, bytes: packet.bytes().into() }));
         }
+        self.witness(|it| it.on_sent(Glimpse { id, path, end, at: now, bytes: packet.bytes() }));
         if self.passage.is_free(path, end) {
             self.send_on_links(now, path, direction, packet, id);
         } else {
@@ -330,26 +335,45 @@ impl Run {
         self.lateness.add_duration(now.since(due));
         let taken = self.ports[port_of(path, end)].send(packet.bytes(), now.since(packet.entered));
         if !taken {
-            self.record_end(id, path, end, Ending::Undelivered);
-        } else if let Some(recorder) = &mut self.recorder {
+            return self.record_end(id, path, end, Ending::Undelivered);
+        }
+        if let Some(recorder) = &mut self.recorder {
             let sight = Sight { id, path, end, at: now, bytes: packet.bytes().into() };
             recorder.tell(Sighting::Received(sight, damaged));
         }
+        // The host discards a damaged packet by its checksum.
+        self.witness(|it| match damaged {
+            true => it.on_ended(id),
+            false => it.on_received(Glimpse { id, path, end, at: now, bytes: packet.bytes() }),
+        });
     }
 
     fn record_end(&mut self, id: PacketId, path: usize, end: End, why: Ending) {
         if let Some(recorder) = &mut self.recorder {
             recorder.tell(Sighting::Ended { id, path, end, why });
         }
+        self.witness(|it| it.on_ended(id));
     }
 
-    /// Tells the recorder what links have dropped.
+    /// Tells recorder and witness what links have dropped.
     fn record_losses(&mut self) {
-        if let Some(recorder) = &mut self.recorder {
-            while let Some(drop) = self.topology.network.poll_drop() {
-                let id = PacketId(drop.tag as u32);
+        if self.recorder.is_none() && self.options.witness.is_none() {
+            return;
+        }
+        while let Some(drop) = self.topology.network.poll_drop() {
+            let id = PacketId(drop.tag as u32);
+            if let Some(recorder) = &mut self.recorder {
                 recorder.tell(Sighting::Lost { id, link: drop.link.index(), cause: drop.cause });
             }
+            self.witness(|it| it.on_lost(id));
+        }
+    }
+
+    /// Tells the witness, if there is one. Its lock is free while the emulator runs, unless a reader looks in between.
+    #[inline]
+    fn witness(&self, tell: impl FnOnce(&mut dyn Witness)) {
+        if let Some(witness) = &self.options.witness {
+            tell(&mut *witness.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 
@@ -431,7 +455,8 @@ impl Run {
                     let _ = answer.send(self.report());
                 }
                 Ok(Command::Begin) => {
-                    self.changes_from.get_or_insert(self.clock.now());
+                    let at = *self.changes_from.get_or_insert(self.clock.now());
+                    self.witness(|it| it.on_begin(at));
                 }
                 Ok(Command::Change { path, affected, change, answer }) => {
                     let now = self.clock.now();

@@ -11,6 +11,7 @@ mod plan;
 mod program;
 mod readiness;
 mod settings;
+pub mod traffic;
 
 pub use counters::KernelCounters;
 pub use hosts::{hosts_file, show_hosts};

@@ -30,19 +30,23 @@ pub struct Readiness {
     namespace: Namespace,
     socket: UnixDatagram,
     said: bool,
+    /// Sockets by inode that were there before: those of other servers.
+    others: Vec<u64>,
     /// Bound datagram sockets by inode, and when each was first seen.
     datagrams: BTreeMap<u64, Instant>,
 }
 
 impl Readiness {
-    /// Watches `namespace` from now on.
+    /// Watches `namespace` from now on. Sockets that are there already do not count.
     ///
     /// # Errors
     /// If another watcher is active there, or a socket cannot be made.
     pub fn watch(namespace: &Namespace) -> io::Result<Self> {
         let socket = namespace.run(|| UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(NAME)?))?;
         socket.set_nonblocking(true)?;
-        Ok(Readiness { namespace: namespace.clone(), socket, said: false, datagrams: BTreeMap::new() })
+        let (listening, bound) = open_sockets(namespace);
+        let others = [listening, bound].concat();
+        Ok(Readiness { namespace: namespace.clone(), socket, said: false, others, datagrams: BTreeMap::new() })
     }
 
     /// The value of [`NOTIFY_SOCKET`] for the server.
@@ -60,19 +64,26 @@ impl Readiness {
     }
 
     fn listens(&mut self) -> bool {
-        let (listening, bound) = self.namespace.run(|| {
-            let table = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
-            let listening = ["tcp", "tcp6"].iter().any(|name| !sockets(&table(name), LISTEN).is_empty());
-            let bound = ["udp", "udp6"].iter().flat_map(|name| sockets(&table(name), UNCONNECTED)).collect::<Vec<_>>();
-            (listening, bound)
-        });
+        let (mut listening, mut bound) = open_sockets(&self.namespace);
+        for all in [&mut listening, &mut bound] {
+            all.retain(|inode| !self.others.contains(inode));
+        }
         let now = Instant::now();
         self.datagrams.retain(|inode, _| bound.contains(inode));
         for inode in bound {
             self.datagrams.entry(inode).or_insert(now);
         }
-        listening || self.datagrams.values().any(|since| now.duration_since(*since) >= SETTLED)
+        !listening.is_empty() || self.datagrams.values().any(|since| now.duration_since(*since) >= SETTLED)
     }
+}
+
+/// The inodes of sockets in `namespace` that listen for TCP, and of bound datagram sockets.
+fn open_sockets(namespace: &Namespace) -> (Vec<u64>, Vec<u64>) {
+    namespace.run(|| {
+        let table = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
+        let all = |names: [&str; 2], state| names.iter().flat_map(|name| sockets(&table(name), state)).collect();
+        (all(["tcp", "tcp6"], LISTEN), all(["udp", "udp6"], UNCONNECTED))
+    })
 }
 
 /// States of sockets in those tables.
@@ -148,6 +159,11 @@ mod tests {
         assert!(readiness.is_ready());
         drop(socket);
         assert!(!readiness.is_ready());
+        let first = namespace.run(|| TcpListener::bind("[::1]:0").unwrap());
+        drop(readiness);
+        let mut readiness = Readiness::watch(&namespace).unwrap();
+        assert!(!readiness.is_ready(), "another server's");
+        drop(first);
         let address = readiness.address();
         let other = Namespace::new("other").unwrap();
         let said = address.clone();

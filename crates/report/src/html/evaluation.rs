@@ -2,8 +2,8 @@
 
 use super::{Column, Grid, Page, Section};
 use crate::Align;
-use crate::evaluation::{COLUMNS, cells, found, level, subject, total, what};
-use anabranch_study::evaluate::{Evaluation, Judged, Row, RowVerdict};
+use crate::evaluation::{COLUMNS, cells, found, level, peer, subject, total, what};
+use anabranch_study::evaluate::{Evaluation, Judged, OnTestbed, Row, RowVerdict};
 
 impl Page {
     /// A page about these evaluations, made by `command`.
@@ -35,18 +35,27 @@ impl Section {
             kicker: result.title.clone(),
             citation: result.source.clone(),
             about: total(&result.counts),
-            warnings: if result.quick { vec![quick] } else { Vec::new() },
+            warnings: result.quick.then_some(quick).into_iter().chain(result.testbed.iter().flat_map(late)).collect(),
             tables,
-            facts: vec![
+            facts: [
                 ("congestion control".to_owned(), result.control.clone()),
                 ("scheduler".to_owned(), result.scheduler.clone().unwrap_or_else(|| "default".to_owned())),
                 ("runs".to_owned(), result.runs.to_string()),
                 ("Anabranch".to_owned(), anabranch_lab::version_with_build()),
-            ],
+            ]
+            .into_iter()
+            .chain(result.testbed.iter().flat_map(peer).map(|line| ("testbed".to_owned(), line)))
+            .collect(),
             command: result.command.clone(),
             ..Section::default()
         }
     }
+}
+
+/// Warnings about runs in real time whose links were late.
+fn late(on: &OnTestbed) -> Option<String> {
+    let runs = on.late.len();
+    (runs > 0).then(|| format!("{runs} runs say little, since the links were late: repeat on a quieter machine."))
 }
 
 fn overview(result: &Evaluation) -> Grid {

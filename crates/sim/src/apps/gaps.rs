@@ -4,19 +4,19 @@ use crate::Spacing;
 use anabranch_units::{Duration, Stream};
 
 /// The times from one packet, or file, to the next; times on or off.
-pub(super) struct Gaps {
+pub(crate) struct Gaps {
     mean: Duration,
     spacing: Spacing,
     stream: Stream,
 }
 
 impl Gaps {
-    pub(super) fn new(mean: Duration, spacing: Spacing, stream: Stream) -> Self {
+    pub(crate) fn new(mean: Duration, spacing: Spacing, stream: Stream) -> Self {
         Gaps { mean, spacing, stream }
     }
 
     /// The next one: at least a nanosecond if it is drawn.
-    pub(super) fn next(&mut self) -> Duration {
+    pub(crate) fn next(&mut self) -> Duration {
         match self.spacing {
             Spacing::Even => self.mean,
             Spacing::Uniform => {

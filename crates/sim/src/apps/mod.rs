@@ -8,10 +8,13 @@ mod gaps;
 mod udp;
 mod web;
 
+pub(crate) use gaps::Gaps;
+
 use crate::session::News;
+use crate::spec::stream_of;
 use crate::stage::{Opening, Stage};
 use crate::{Extent, Spec, Workload};
-use anabranch_paths::{Direction, copy_name};
+use anabranch_paths::Direction;
 use anabranch_units::Instant;
 use std::sync::Arc;
 
@@ -82,9 +85,7 @@ fn add_client(apps: &mut Vec<Box<dyn App>>, spec: &Spec, client: usize, stage: &
     for (workload, it) in spec.workloads.iter().enumerate() {
         let app = apps.len();
         let main = |direction, kind| Identity { app, client, workload, ends: under_test, path: None, direction, kind };
-        let stream = |kind: &str, name: &str| {
-            spec.seed.stream(&format!("{kind}/{}/{name}", copy_name(client, &workload.to_string())))
-        };
+        let stream = |kind: &str, name: &str| stream_of(spec.seed, client, workload, kind, name);
         apps.push(match it {
             Workload::Bulk { direction, start, duration } => {
                 Box::new(bulk::Bulk::new(main(*direction, "bulk"), Instant::ZERO + *start, *duration))

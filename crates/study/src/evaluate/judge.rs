@@ -2,20 +2,26 @@
 
 use super::file::{CriterionTable, Of, TextKind, TextTable};
 use super::load::Criterion;
-use super::plan::{Cell, Trial};
+use super::plan::{Asked, Cell, Trial};
 use super::result::{Judged, Row, RowVerdict, Worst};
 use anabranch_lab::{Flows, Journal};
-use anabranch_scenario::Scenario;
 
 /// Judges a case.
-pub(super) fn row(trial: &Trial, journal: &Journal<Flows>, quick: bool) -> Row {
+/// `repeat` is the command that repeats the case in real time, for runs that no simulator repeats.
+pub(super) fn row(trial: &Trial, journal: &Journal<Flows>, quick: bool, repeat: Option<&str>) -> Row {
     let file = &trial.case.file;
-    let criteria: Vec<Judged> = trial.case.criteria.iter().map(|it| judged(it, trial, journal)).collect();
+    let judged = |it| judged(it, trial, journal, repeat);
+    let criteria: Vec<Judged> = match trial.left_out {
+        Some(_) => Vec::new(),
+        None => trial.case.criteria.iter().map(judged).collect(),
+    };
     let any = |verdict| criteria.iter().any(|it| it.verdict == verdict);
     let verdict = if any(RowVerdict::Fail) {
         RowVerdict::Fail
     } else if any(RowVerdict::Pass) {
         RowVerdict::Pass
+    } else if trial.left_out.is_some() {
+        RowVerdict::NotRun
     } else {
         // No run has a number for any criterion: the control has no phases, say.
         RowVerdict::NotApplicable
@@ -31,7 +37,7 @@ pub(super) fn row(trial: &Trial, journal: &Journal<Flows>, quick: bool) -> Row {
         not_run: trial.not_run.clone(),
         verdict,
         criteria,
-        note: None,
+        note: trial.left_out.as_ref().map(|reason| format!("Left out in real time: {reason}.")),
     }
 }
 
@@ -65,9 +71,10 @@ fn is_larger_better(criterion: &Criterion) -> bool {
     }
 }
 
-fn judged(criterion: &Criterion, trial: &Trial, journal: &Journal<Flows>) -> Judged {
+fn judged(criterion: &Criterion, trial: &Trial, journal: &Journal<Flows>, repeat: Option<&str>) -> Judged {
     let Criterion { table, metric } = criterion;
-    let found: Vec<Found> = trial.cells.iter().filter_map(|cell| Found::of(criterion, trial, cell, journal)).collect();
+    let found = trial.cells.iter().filter_map(|cell| Found::of(criterion, trial, cell, journal));
+    let found: Vec<Found> = found.map(|it| it.repeated_by(repeat)).collect();
     let failed = found.iter().filter(|it| it.excess > 0.0).count();
     let worst = found.iter().max_by(|a, b| a.excess.total_cmp(&b.excess)).map(|it| it.worst.clone());
     Judged {
@@ -99,8 +106,8 @@ struct Found {
 impl Found {
     /// Returns nothing where the runs have no such number: nothing was sent, say, so that nothing was delayed.
     fn of(criterion: &Criterion, trial: &Trial, cell: &Cell, journal: &Journal<Flows>) -> Option<Found> {
-        let number = |scenario: &Scenario, of: Of| {
-            let runs = trial.runs(scenario, journal);
+        let number = |asked: &Asked, of: Of| {
+            let runs = trial.runs(asked, journal);
             let values: Vec<(u64, f64)> =
                 runs.iter().filter_map(|run| Some((run.seed, criterion.metric.of(run, of, &cell.context)?))).collect();
             let mean = values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64;
@@ -109,9 +116,9 @@ impl Found {
         let CriterionTable { of, harm, .. } = criterion.table;
         let more = is_larger_better(criterion);
         let solo = match &cell.solo {
-            Some(scenario) if harm => {
+            Some(asked) if harm => {
                 let of = trial.case.file.rivals.as_ref().map_or(Of::Own, |rivals| rivals.solo_of);
-                Some(number(scenario, of)?.0)
+                Some(number(asked, of)?.0)
             }
             _ => None,
         };
@@ -137,9 +144,17 @@ impl Found {
                 value,
                 limit: limit.0,
                 standard: limit.1,
-                command: cell.candidate.origin.command(seed),
+                command: cell.candidate.command(seed),
             },
         })
+    }
+}
+
+impl Found {
+    /// Replaces the command that repeats it, if there is another.
+    fn repeated_by(mut self, command: Option<&str>) -> Found {
+        self.worst.command = command.map_or(self.worst.command, str::to_owned);
+        self
     }
 }
 

@@ -356,8 +356,8 @@ mod tests {
     const CONTEXT: Context = Context { capacity: 8e6, rtt_s: 0.1, from_s: 0.0, after_s: 2.0, stop_s: 20.0 };
 
     fn flows(parties: Vec<Party>) -> Flows {
-        let (phases, windows, events_digest) = (Vec::new(), Vec::new(), String::new());
-        Flows { seed: 1, finished: true, bin_s: 0.5, span_s: 10.0, parties, phases, windows, events_digest }
+        let (phases, windows, faults, events_digest) = (Vec::new(), Vec::new(), Vec::new(), String::new());
+        Flows { seed: 1, finished: true, bin_s: 0.5, span_s: 10.0, parties, phases, windows, events_digest, faults }
     }
 
     fn number(name: &str, argument: Option<f64>, of: Of, flows: &Flows) -> Option<f64> {

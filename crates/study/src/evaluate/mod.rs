@@ -5,6 +5,7 @@
 //!    │ Suite::load   all cases of a document, and its obligations that are matters of words
 //! Plan               runs of the candidate, of standard controls in its place, of competitors alone
 //!    │ run           missing runs, on any number of threads; anabranch_lab::Flows of each is kept
+//!    │ live_runs     missing runs of programs in real time, for whoever has a testbed
 //! Evaluation         a row for each requirement: verdict, worst condition, command that repeats it
 //! ```
 //!
@@ -13,12 +14,14 @@
 
 pub mod file;
 mod judge;
+mod live;
 mod load;
 mod metric;
 mod plan;
 mod result;
 mod shipped;
 
+pub use live::{Kernel, LiveRun, Peer, Program, file_size};
 pub use load::{Case, Suite};
 pub use plan::{Candidate, Plan};
-pub use result::{Counts, Evaluation, Judged, Row, RowVerdict, Worst};
+pub use result::{Counts, Evaluation, Judged, OnTestbed, Row, RowVerdict, Worst};

@@ -1,12 +1,14 @@
 //! Runs of an evaluation: the candidate, standard controls in its place, and competitors alone.
 
 use super::judge;
+use super::live::{self, LiveRun, Peer};
 use super::load::{Case, Condition, Suite};
 use super::metric::Context;
-use super::result::{Counts, Evaluation, Row};
+use super::result::{Counts, Evaluation, OnTestbed, Row};
 use crate::study::StudyError;
 use anabranch_lab::{Flows, Journal, Span, flows, in_parallel};
 use anabranch_policy::Catalogue;
+use anabranch_policy::congestion::kernel_name;
 use anabranch_scenario::file::At;
 use anabranch_scenario::{Scenario, ScenarioError};
 use anabranch_units::suggest;
@@ -22,6 +24,8 @@ pub struct Candidate {
     pub scheduler: Option<String>,
     /// Further settings of its hosts, each as `--set` takes it.
     pub sets: Vec<String>,
+    /// Program or kernel that is evaluated in real time; the simulator's engine if `None`.
+    pub peer: Option<Peer>,
 }
 
 /// Suite with all runs that a candidate needs.
@@ -37,6 +41,8 @@ pub(super) struct Trial {
     pub(super) case: Case,
     pub(super) cells: Vec<Cell>,
     pub(super) not_run: Vec<String>,
+    /// Reason why nothing of it is run.
+    pub(super) left_out: Option<String>,
     seeds: u64,
 }
 
@@ -45,11 +51,20 @@ pub(super) struct Cell {
     pub(super) condition: String,
     pub(super) rival: Option<String>,
     pub(super) context: Context,
-    pub(super) candidate: Scenario,
+    pub(super) candidate: Asked,
     /// Standard controls in place of the candidate, by name.
-    pub(super) standards: Vec<(String, Scenario)>,
+    pub(super) standards: Vec<(String, Asked)>,
     /// The competitor alone.
-    pub(super) solo: Option<Scenario>,
+    pub(super) solo: Option<Asked>,
+}
+
+/// Runs of one scenario.
+pub(super) struct Asked {
+    scenario: Scenario,
+    /// Name under which its runs are kept.
+    key: String,
+    /// Congestion control of the sender; `None` for a program.
+    control: Option<String>,
 }
 
 /// Controls of the standards track that other controls are compared with (RFC 5681, RFC 9438).
@@ -63,7 +78,14 @@ impl Candidate {
     /// If there is no such policy, with the names that there are, or a setting is another's.
     pub fn check(&self, catalogue: &Catalogue) -> Result<(), ScenarioError> {
         let controls: Vec<&str> = catalogue.congestion.names().collect();
-        known("congestion control", &self.control, &controls)?;
+        if self.sender().is_some() {
+            known("congestion control", &self.control, &controls)?;
+        }
+        if let Some(peer) = &self.peer
+            && let Some(reason) = self.sender().and_then(|control| peer.lacks(control))
+        {
+            return Err(ScenarioError::plain(format!("{} cannot be evaluated: {reason}", self.control), None));
+        }
         if let Some(scheduler) = &self.scheduler {
             known("scheduler", scheduler, &catalogue.schedulers.names().collect::<Vec<_>>())?;
         }
@@ -78,9 +100,15 @@ impl Candidate {
         }
     }
 
+    /// Returns the congestion control that it sends under; `None` for a program, which has its own.
+    fn sender(&self) -> Option<&str> {
+        let has_own = self.peer.as_ref().is_some_and(|peer| peer.program.is_some());
+        (!has_own).then_some(&self.control)
+    }
+
     fn sets(&self) -> Vec<String> {
         let scheduler = self.scheduler.iter().map(|name| format!("host.scheduler={}", value(name)));
-        let control = [format!("host.congestion={}", value(&self.control))];
+        let control = self.sender().map(|name| format!("host.congestion={}", value(name)));
         control.into_iter().chain(scheduler).chain(self.sets.iter().cloned()).collect()
     }
 }
@@ -136,50 +164,88 @@ impl Plan {
     ///
     /// If a run breaks or cannot be kept. Runs made until then are kept.
     pub fn run(&self, journal: &Journal<Flows>, jobs: usize, done: &(dyn Fn() + Sync)) -> Result<(), StudyError> {
-        let one = |(scenario, span, seed): &(&Scenario, Span, u64)| -> Result<(), StudyError> {
-            let key = key(scenario, span);
-            Ok(journal.made(&key, *seed, || flows(scenario, *seed, *span)).map(drop)?)
+        let one = |(asked, span, seed): &(&Asked, Span, u64)| -> Result<(), StudyError> {
+            Ok(journal.made(&asked.key, *seed, || flows(&asked.scenario, *seed, *span)).map(drop)?)
         };
-        in_parallel(&self.to_do(journal), jobs, done, &one).map(|_: Vec<()>| ())
+        let all: Vec<_> = self.to_do(journal).into_iter().map(|it| (it.asked, it.trial.case.span(), it.seed)).collect();
+        in_parallel(&all, jobs, done, &one).map(|_: Vec<()>| ())
     }
 
-    fn all(&self) -> impl Iterator<Item = (&Scenario, Span, u64)> {
+    /// Says in what world the runs are made.
+    fn world(&self) -> String {
+        match &self.candidate.peer {
+            None => "All runs are simulated.".to_owned(),
+            Some(peer) => format!(
+                "All runs are in real time, over emulated links between hosts of {}; standard controls and competitors \
+                 are its own.",
+                peer.kernel.release
+            ),
+        }
+    }
+
+    /// Returns the names of the cases of which nothing is run in real time, with the reasons.
+    pub fn left_out(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.trials.iter().filter_map(|trial| Some((trial.case.short(), trial.left_out.as_deref()?)))
+    }
+
+    /// Returns the runs that the journal does not have, for whoever makes them in real time. Those of the candidate
+    /// come first in each condition.
+    pub fn live_runs(&self, journal: &Journal<Flows>) -> Vec<LiveRun<'_>> {
+        self.to_do(journal).into_iter().map(Todo::live).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = Todo<'_>> {
         self.trials.iter().flat_map(|trial| {
-            let span = trial.case.span();
-            let scenarios = trial.cells.iter().flat_map(Cell::scenarios);
-            scenarios.flat_map(move |scenario| (1..=trial.seeds).map(move |seed| (scenario, span, seed)))
+            let of_cell = |cell| Cell::all(cell).map(move |asked| (cell, asked));
+            trial
+                .cells
+                .iter()
+                .flat_map(of_cell)
+                .flat_map(move |(cell, asked)| (1..=trial.seeds).map(move |seed| Todo { trial, cell, asked, seed }))
         })
     }
 
     /// Returns the runs that are not in the journal, each once: cells share runs of standard controls.
-    fn to_do(&self, journal: &Journal<Flows>) -> Vec<(&Scenario, Span, u64)> {
+    fn to_do(&self, journal: &Journal<Flows>) -> Vec<Todo<'_>> {
         let mut known = BTreeSet::new();
-        let is_new = |(scenario, span, seed): &(&Scenario, Span, u64)| {
-            let key = key(scenario, span);
-            !journal.has(&key, *seed) && known.insert((key, *seed))
-        };
-        self.all().filter(is_new).collect()
+        let mut missing: Vec<Todo<'_>> = self.all().filter(|it| !journal.has(&it.asked.key, it.seed)).collect();
+        missing.retain(|&Todo { asked, seed, .. }| known.insert((&asked.key, seed)));
+        missing
     }
 
-    /// Judges all cases when the runs are made. `command` repeats the evaluation.
-    pub fn result(&self, journal: &Journal<Flows>, command: &str) -> Evaluation {
+    /// Judges all cases when the runs are made. `command` repeats the evaluation of these cases, all if there are none.
+    pub fn result(&self, journal: &Journal<Flows>, command: &dyn Fn(&[String]) -> String) -> Evaluation {
         assert_eq!(self.missing(journal), 0, "an evaluation is judged when its runs are made");
-        let mut rows: Vec<Row> = self.trials.iter().map(|trial| judge::row(trial, journal, self.quick)).collect();
+        let row = |trial: &Trial| {
+            let repeat = self.candidate.peer.as_ref().map(|_| command(&[trial.case.short().to_owned()]));
+            judge::row(trial, journal, self.quick, repeat.as_deref())
+        };
+        let mut rows: Vec<Row> = self.trials.iter().map(row).collect();
         rows.extend(self.suite.file.text.iter().map(judge::text));
         // In the order of the document; a matter of words follows what is measured in its section.
         rows.sort_by_key(|row| row.section.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u32>>());
         let file = &self.suite.file;
-        let runs: BTreeSet<_> = self.all().map(|(scenario, span, seed)| (key(scenario, &span), seed)).collect();
+        let runs: BTreeSet<_> = self.all().map(|it| (&it.asked.key, it.seed)).collect();
+        let late = |(key, seed): &(&String, u64)| {
+            let faults = journal.get(key, *seed).map_or_else(Vec::new, |flows| flows.faults);
+            (!faults.is_empty()).then(|| faults.join("; "))
+        };
+        let testbed =
+            self.candidate.peer.clone().map(|peer| OnTestbed { peer, late: runs.iter().filter_map(late).collect() });
         Evaluation {
             suite: self.suite.name.clone(),
             title: file.title.clone(),
             source: file.source.clone(),
-            about: file.about.clone(),
-            control: self.candidate.control.clone(),
+            about: format!("{} {}", file.about, self.world()),
+            control: match &self.candidate.peer {
+                Some(peer) => peer.name(&self.candidate.control),
+                None => self.candidate.control.clone(),
+            },
             scheduler: self.candidate.scheduler.clone(),
             sets: self.candidate.sets.clone(),
+            testbed,
             quick: self.quick,
-            command: command.to_owned(),
+            command: command(&[]),
             runs: runs.len(),
             counts: Counts::of(&rows),
             rows,
@@ -194,7 +260,13 @@ impl Trial {
         quick: bool,
         catalogue: &Arc<Catalogue>,
     ) -> Result<Trial, ScenarioError> {
-        let mut trial = Trial { case: case.clone(), cells: Vec::new(), not_run: Vec::new(), seeds: case.seeds(quick) };
+        let left_out = candidate.peer.as_ref().and_then(|_| live::hidden(case));
+        let mut trial =
+            Trial { case: case.clone(), cells: Vec::new(), not_run: Vec::new(), left_out, seeds: case.seeds(quick) };
+        if trial.left_out.is_some() {
+            return Ok(trial);
+        }
+        let mut obstacles = BTreeSet::new();
         let rivals: Vec<Option<&str>> = match &case.file.rivals {
             None => vec![None],
             Some(rivals) if quick => rivals.quick.iter().map(|name| Some(name.as_str())).collect(),
@@ -206,16 +278,26 @@ impl Trial {
                 continue;
             }
             for rival in &rivals {
-                trial.cells.push(Cell::new(case, candidate, &condition, *rival, catalogue)?);
+                let mut cell = Cell::new(case, candidate, &condition, *rival, catalogue)?;
+                match candidate.peer.as_ref().and_then(|peer| cell.fit(peer)) {
+                    None => trial.cells.push(cell),
+                    Some(reason) => {
+                        let beside = rival.map(|rival| format!(" beside {rival}")).unwrap_or_default();
+                        trial.not_run.push(format!("{}{beside}: {reason}", cell.condition));
+                        obstacles.insert(reason);
+                    }
+                }
             }
+        }
+        if trial.cells.is_empty() && !obstacles.is_empty() {
+            trial.left_out = Some(obstacles.into_iter().collect::<Vec<_>>().join("; "));
         }
         Ok(trial)
     }
 
     /// Returns the runs of a scenario of this case, seed by seed.
-    pub(super) fn runs(&self, scenario: &Scenario, journal: &Journal<Flows>) -> Vec<Flows> {
-        let key = key(scenario, &self.case.span());
-        (1..=self.seeds).filter_map(|seed| journal.get(&key, seed)).collect()
+    pub(super) fn runs(&self, asked: &Asked, journal: &Journal<Flows>) -> Vec<Flows> {
+        (1..=self.seeds).filter_map(|seed| journal.get(&asked.key, seed)).collect()
     }
 }
 
@@ -230,8 +312,12 @@ impl Cell {
         let rivals = case.file.rivals.as_ref();
         let beside = |rival: &str| rivals.map_or_else(Vec::new, |rivals| filled(&rivals.set, rival));
         let beside = rival.map_or_else(Vec::new, beside);
-        let scenario = |own: &[String], more: &[String]| {
-            case.scenario(catalogue, &[&condition.sets[..], &beside, own, more].concat())
+        let asked = |control: Option<&str>, own: &[String], more: &[String]| -> Result<Asked, ScenarioError> {
+            let scenario = case.scenario(catalogue, &[&condition.sets[..], &beside, own, more].concat())?;
+            let peer = candidate.peer.as_ref();
+            let system = peer.map_or_else(String::new, |peer| peer.key(control.is_none()));
+            let key = format!("{system}{} {}", scenario.digest, case.span().text());
+            Ok(Asked { scenario, key, control: control.map(str::to_owned) })
         };
         let mut standards = Vec::new();
         if case.criteria.iter().any(|it| it.table.standard.is_some()) {
@@ -243,18 +329,18 @@ impl Cell {
             // Beside one of its own kind first: the harm that it does to itself is the yardstick of Ware 2019.
             for name in rival.into_iter().chain(own.into_iter().filter(|name| Some(*name) != rival)) {
                 let sets = [format!("host.congestion={}", value(name))];
-                standards.push((name.to_owned(), scenario(&sets, &more)?));
+                standards.push((name.to_owned(), asked(Some(name), &sets, &more)?));
             }
         }
         let solo = match (rival, rivals) {
             (Some(rival), Some(rivals)) if case.criteria.iter().any(|it| it.table.harm) => {
                 let sets = [format!("host.congestion={}", value(rival))];
-                Some(scenario(&sets, &filled(&rivals.solo, rival))?)
+                Some(asked(Some(rival), &sets, &filled(&rivals.solo, rival))?)
             }
             _ => None,
         };
-        let under_test = scenario(&candidate.sets(), &[])?;
-        let context = Context { stop_s: under_test.stop().as_secs_f64(), ..condition.context };
+        let under_test = asked(candidate.sender(), &candidate.sets(), &[])?;
+        let context = Context { stop_s: under_test.scenario.stop().as_secs_f64(), ..condition.context };
         Ok(Cell {
             condition: condition.name.clone(),
             rival: rival.map(str::to_owned),
@@ -265,12 +351,61 @@ impl Cell {
         })
     }
 
-    fn scenarios(&self) -> impl Iterator<Item = &Scenario> {
+    /// Leaves out standard controls that the kernel lacks. Returns the reason why the cell cannot be run in real time
+    /// all the same, if there is one.
+    fn fit(&mut self, peer: &Peer) -> Option<String> {
+        self.standards.retain(|(name, _)| peer.lacks(name).is_none());
+        let competing = self.candidate.scenario.competing().iter().find_map(|control| peer.lacks(control));
+        live::obstacle(&self.candidate.scenario, &self.context).or(competing)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Asked> {
         [&self.candidate].into_iter().chain(self.standards.iter().map(|(_, it)| it)).chain(&self.solo)
     }
 }
 
-/// Returns the name under which runs of a scenario are kept: what was measured depends on the span as well.
-fn key(scenario: &Scenario, span: &Span) -> String {
-    format!("{} {}", scenario.digest, span.text())
+impl Asked {
+    /// Returns the command that repeats its run with this seed in the simulator.
+    pub(super) fn command(&self, seed: u64) -> String {
+        self.scenario.origin.command(seed)
+    }
+}
+
+/// Run of a plan.
+#[derive(Clone, Copy)]
+struct Todo<'a> {
+    trial: &'a Trial,
+    cell: &'a Cell,
+    asked: &'a Asked,
+    seed: u64,
+}
+
+impl<'a> Todo<'a> {
+    fn live(self) -> LiveRun<'a> {
+        LiveRun {
+            case: self.trial.case.short(),
+            about: self.about(),
+            scenario: &self.asked.scenario,
+            span: self.trial.case.span(),
+            seed: self.seed,
+            control: self.asked.control.as_deref().map(kernel_name),
+            key: self.asked.key.clone(),
+        }
+    }
+
+    /// Returns words that tell it from the other runs of its case.
+    fn about(&self) -> String {
+        let Cell { condition, rival, candidate, solo, .. } = self.cell;
+        let beside = rival.as_ref().map(|rival| format!("beside {rival}"));
+        let is = |other: &Asked| std::ptr::eq(self.asked, other);
+        let control = self.asked.control.as_deref().unwrap_or_default();
+        let sender = match solo {
+            Some(solo) if is(solo) => Some(format!("{control} alone")),
+            _ if is(candidate) => None,
+            _ => Some(format!("{control} in its place")),
+        };
+        let parts =
+            [(!condition.is_empty()).then(|| condition.clone()), beside, sender, Some(format!("seed {}", self.seed))];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
 }

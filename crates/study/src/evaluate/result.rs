@@ -1,6 +1,7 @@
 //! Results of an evaluation.
 
 use super::file::{Level, Of};
+use super::live::Peer;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,12 +16,14 @@ pub struct Evaluation {
     pub source: String,
     /// Meaning of the verdicts, in a few sentences.
     pub about: String,
-    /// Congestion control under evaluation.
+    /// Congestion control under evaluation, or command of a program.
     pub control: String,
     /// Scheduler under evaluation, if one was chosen.
     pub scheduler: Option<String>,
     /// Further settings of its hosts.
     pub sets: Vec<String>,
+    /// System of an evaluation in real time; null for one by simulation.
+    pub testbed: Option<OnTestbed>,
     /// True with the conditions of `--quick`.
     pub quick: bool,
     /// Command that repeats the evaluation.
@@ -31,6 +34,16 @@ pub struct Evaluation {
     pub counts: Counts,
     /// Cases in the order of the document.
     pub rows: Vec<Row>,
+}
+
+/// System of an evaluation in real time, and its runs that are in doubt.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct OnTestbed {
+    /// The system.
+    #[serde(flatten)]
+    pub peer: Peer,
+    /// Reasons to doubt a run, one entry for each run whose links did not do what the scenario says.
+    pub late: Vec<String>,
 }
 
 /// Numbers of verdicts.
