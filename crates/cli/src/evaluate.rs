@@ -84,6 +84,10 @@ pub struct EvaluateArgs {
     /// It sends the data.
     #[arg(long, value_name = "CMD", requires = "testbed")]
     pub server: Option<String>,
+    /// The program uses several paths (Multipath TCP or QUIC): also run the cases that have some, beside Multipath TCP
+    /// of the kernel.
+    #[arg(long, requires = "testbed")]
+    pub multipath: bool,
     /// Wait for a server at most this long.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s", requires = "server")]
     pub wait: Duration,
@@ -175,6 +179,9 @@ pub fn command(args: &EvaluateArgs, control: Option<&str>, cases: &[String]) -> 
     let mut command = format!("anabranch evaluate {}", in_shell(&args.suite));
     if args.testbed {
         command += " --testbed";
+    }
+    if args.multipath {
+        command += " --multipath";
     }
     match control {
         Some(control) => command += &format!(" --control {}", in_shell(control)),

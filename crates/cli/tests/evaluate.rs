@@ -96,7 +96,7 @@ fn half_a_program_is_refused() {
         (&["--control", "reno", "--server", "x", "--", "y"][..], "`--control` does not change"),
     ] {
         let (status, error) = refused(&here, &[&["evaluate", "rfc9743", "--testbed"], arguments].concat());
-        let error = error.split_whitespace().collect::<Vec<_>>().join(" ");
+        let error = error.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(status == Some(2) && error.contains(said), "{arguments:?}: {error}");
     }
 }

@@ -13,8 +13,9 @@ fn candidate(is_program: bool, controls: &[&str]) -> Candidate {
         release: "Linux 6.18.0".into(),
         controls: controls.iter().map(|&name| name.to_owned()).collect(),
         default_control: "cubic".into(),
+        multipath: true,
     };
-    let peer = Peer { program: is_program.then_some(program), kernel };
+    let peer = Peer { program: is_program.then_some(program), multipath: false, kernel };
     Candidate { control: "cubic".into(), scheduler: None, sets: Vec::new(), peer: Some(peer) }
 }
 
@@ -39,9 +40,22 @@ fn what_no_program_can_be_asked_is_left_out_by_name_with_the_reason() {
     let left_out: Vec<(&str, &str)> = plan.left_out().collect();
     let names: Vec<&str> = left_out.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["failover", "failover-harm", "shared-bottleneck", "data-centre"]);
-    assert!(left_out[0].1.contains("Multipath TCP") && left_out[3].1.contains("1000 Mbit/s"), "{left_out:?}");
+    assert!(left_out[0].1.contains("`--multipath`") && left_out[3].1.contains("1000 Mbit/s"), "{left_out:?}");
     let all = Journal::in_memory();
     assert!(plan.live_runs(&all).iter().all(|run| !names.contains(&run.case)));
+}
+
+/// A system that uses several paths is asked for all of it, unless the kernel beside it cannot.
+#[test]
+fn cases_with_several_paths_are_for_systems_that_use_them() {
+    let names = |kernel_too: bool| -> Vec<String> {
+        let mut candidate = candidate(true, &["reno", "cubic", "bbr"]);
+        let peer = candidate.peer.as_mut().unwrap();
+        (peer.multipath, peer.kernel.multipath) = (true, kernel_too);
+        plan("rfc9743", &[], candidate, true).left_out().map(|(name, _)| name.to_owned()).collect()
+    };
+    assert_eq!(names(true), ["data-centre"]);
+    assert_eq!(names(false), ["failover", "failover-harm", "shared-bottleneck", "data-centre"]);
 }
 
 /// Cases about phases have no number that is seen from outside, others have one.

@@ -66,7 +66,7 @@ fn work(
 ) -> Result<(), Failure> {
     let kernel = kernel(inside.in_user_namespace);
     let control = args.control.clone().unwrap_or_else(|| kernel.default_control.clone());
-    let peer = Peer { program: program.clone(), kernel };
+    let peer = Peer { program: program.clone(), multipath: args.multipath, kernel };
     let candidate = Candidate { control: control.clone(), scheduler: None, sets: args.sets.clone(), peer: Some(peer) };
     let plan = Plan::new(suite, candidate, args.quick, catalogue)?;
     let journal = journal(args)?;
@@ -111,10 +111,13 @@ fn time(run: &LiveRun<'_>) -> Duration {
     run.length()[0] + SETUP
 }
 
-/// Returns minutes and seconds.
+/// Returns minutes and seconds, or hours and minutes.
 fn clock(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
-    format!("{}:{:02} min", seconds / 60, seconds % 60)
+    match seconds {
+        ..3600 => format!("{}:{:02} min", seconds / 60, seconds % 60),
+        _ => format!("{}:{:02} h", seconds / 3600, seconds / 60 % 60),
+    }
 }
 
 /// The kernel of this machine, as far as hosts in a testbed may use it.
@@ -126,6 +129,7 @@ fn kernel(in_user_namespace: bool) -> Kernel {
         release: format!("{} {}", read("kernel/ostype"), read("kernel/osrelease")),
         controls: controls.split_whitespace().map(str::to_owned).collect(),
         default_control: read("net/ipv4/tcp_congestion_control"),
+        multipath: !read("net/mptcp/enabled").is_empty(),
     }
 }
 

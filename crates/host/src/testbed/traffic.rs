@@ -1,4 +1,5 @@
-//! Traffic of the kernel between the hosts of a testbed: TCP under a congestion control of choice, and UDP at a rate.
+//! Traffic of the kernel between the hosts of a testbed: TCP and Multipath TCP under a congestion control of choice,
+//! and UDP at a rate.
 //!
 //! The client asks for bytes and the server sends them. All sockets are the kernel's own; each transfer has a thread.
 
@@ -15,6 +16,15 @@ use std::time::{Duration, Instant};
 /// Flag that ends transfers and servers soon after it becomes true.
 pub type Ending = Arc<AtomicBool>;
 
+/// Protocol of a transfer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transport {
+    /// Plain TCP.
+    Tcp,
+    /// Multipath TCP.
+    Mptcp,
+}
+
 /// Constant rate of UDP packets.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpRate {
@@ -26,14 +36,20 @@ pub struct UdpRate {
     pub duration: Duration,
 }
 
-/// Serves TCP in `host` on this port, under a congestion control of the kernel, until `ending`.
+/// Serves in `host` on this port, under a congestion control of the kernel, until `ending`.
 ///
 /// # Errors
-/// If the kernel does not have the control or does not let us use it, or the port is taken.
-pub fn serve_tcp(host: &Namespace, port: u16, congestion: &str, ending: &Ending) -> io::Result<JoinHandle<()>> {
+/// If the kernel does not have the protocol or the control or does not let us use it, or the port is taken.
+pub fn serve(
+    host: &Namespace,
+    transport: Transport,
+    port: u16,
+    congestion: &str,
+    ending: &Ending,
+) -> io::Result<JoinHandle<()>> {
     let congestion = congestion.to_owned();
     let listener = host.run(move || -> io::Result<TcpListener> {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+        let socket = transport.socket()?;
         // Before it listens: connections inherit it, and begin under no other.
         set_tcp_congestion(&socket, &congestion)?;
         socket.bind(&SockAddr::from(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port)))?;
@@ -80,10 +96,11 @@ fn answer(mut connection: TcpStream, ending: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Fetches this number of bytes over TCP, or as many as there are in `limit`, from `host`'s address `from`. Answers how
-/// many came, when they have come, time is up or `ending` is true.
-pub fn fetch_tcp(
+/// Fetches this number of bytes, or as many as there are in `limit`, from `host`'s address `from`. Answers how many
+/// came, when they have come, time is up or `ending` is true.
+pub fn fetch(
     host: &Namespace,
+    transport: Transport,
     from: Ipv4Addr,
     server: SocketAddrV4,
     bytes: Option<u64>,
@@ -93,7 +110,7 @@ pub fn fetch_tcp(
     let ending = Arc::clone(ending);
     host.spawn(move || {
         let begin = Instant::now();
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
+        let socket = transport.socket()?;
         socket.bind(&SockAddr::from(SocketAddrV4::new(from, 0)))?;
         socket.connect_timeout(&SockAddr::from(server), limit)?;
         let mut connection = TcpStream::from(socket);
@@ -137,6 +154,16 @@ pub fn send_udp(
     }))
 }
 
+impl Transport {
+    fn socket(self) -> io::Result<Socket> {
+        let protocol = match self {
+            Transport::Tcp => Protocol::TCP,
+            Transport::Mptcp => Protocol::MPTCP,
+        };
+        Socket::new(Domain::IPV4, Type::STREAM, Some(protocol))
+    }
+}
+
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
@@ -164,18 +191,19 @@ mod tests {
             return println!("SKIPPED: no network namespaces here");
         };
         let ending = Ending::default();
-        assert!(serve_tcp(&host, 5201, "no-such-control", &ending).is_err());
-        let server = serve_tcp(&host, 5201, "reno", &ending).unwrap();
+        assert!(serve(&host, Transport::Tcp, 5201, "no-such-control", &ending).is_err());
+        let server = serve(&host, Transport::Tcp, 5201, "reno", &ending).unwrap();
         let there = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 5201);
         let long = Duration::from_secs(60);
-        let got = fetch_tcp(&host, Ipv4Addr::LOCALHOST, there, Some(100_000), long, &ending).join().unwrap().unwrap();
+        let local = Ipv4Addr::LOCALHOST;
+        let got = fetch(&host, Transport::Tcp, local, there, Some(100_000), long, &ending).join().unwrap().unwrap();
         assert_eq!(got, 100_000);
         let receiver = host.run(|| UdpSocket::bind("127.0.0.2:5202").unwrap());
         let rate = UdpRate { packet: 128, gap: Duration::from_millis(1), duration: Duration::from_millis(3) };
         send_udp(&host, 5202, Ipv4Addr::new(127, 0, 0, 2), rate, &ending).unwrap().join().unwrap();
         let mut buffer = [0; 200];
         assert_eq!([0; 3].map(|_| receiver.recv(&mut buffer).unwrap()), [100; 3]);
-        let endless = fetch_tcp(&host, Ipv4Addr::LOCALHOST, there, None, long, &ending);
+        let endless = fetch(&host, Transport::Tcp, local, there, None, long, &ending);
         ending.store(true, Ordering::Relaxed);
         endless.join().unwrap().unwrap();
         server.join().unwrap();

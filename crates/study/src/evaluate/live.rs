@@ -16,6 +16,8 @@ use serde::Serialize;
 pub struct Peer {
     /// Program under evaluation; null for TCP of the kernel.
     pub program: Option<Program>,
+    /// True for a system that uses several paths, if there are some.
+    pub multipath: bool,
     /// Kernel of the hosts.
     pub kernel: Kernel,
 }
@@ -38,6 +40,8 @@ pub struct Kernel {
     pub controls: Vec<String>,
     /// Congestion control of sockets that choose none.
     pub default_control: String,
+    /// True if it has Multipath TCP.
+    pub multipath: bool,
 }
 
 /// Run to be made in real time.
@@ -108,13 +112,21 @@ pub(super) fn hidden(case: &Case) -> Option<String> {
 }
 
 /// Returns the reason why a run cannot be made with programs in real time, if there is one.
-pub(super) fn obstacle(scenario: &Scenario, context: &Context) -> Option<String> {
+pub(super) fn obstacle(scenario: &Scenario, context: &Context, peer: &Peer) -> Option<String> {
     let spec = scenario.written();
     if spec.clients != 1 {
         return Some(format!("a testbed has one client, and the scenario has {}", spec.clients));
     }
-    if spec.client.config.multipath && spec.network.paths.len() > 1 {
-        return Some("it takes Multipath TCP at both ends; the testbed runs here with plain TCP and UDP".to_owned());
+    match is_multipath(scenario) {
+        true if !peer.multipath => {
+            return Some("it has several paths; with `--multipath` a program is to use them".to_owned());
+        }
+        true if !peer.kernel.multipath => {
+            return Some(
+                "standard controls take Multipath TCP there, which the kernel lacks (CONFIG_MPTCP)".to_owned(),
+            );
+        }
+        _ => {}
     }
     if context.capacity > MOST_RATE {
         let mbit = context.capacity / 1e6;
@@ -169,6 +181,12 @@ pub fn file_size(workload: &Workload) -> Option<Bytes> {
         Workload::Tcp { extent: Extent::File(size) | Extent::Repeat(size), .. } => Some(*size),
         _ => None,
     }
+}
+
+/// Returns true if the hosts under evaluation are to use several paths.
+pub fn is_multipath(scenario: &Scenario) -> bool {
+    let spec = scenario.written();
+    spec.client.config.multipath && spec.network.paths.len() > 1
 }
 
 fn length(scenario: &Scenario, span: &Span) -> [Duration; 2] {

@@ -21,7 +21,7 @@ mod plan;
 mod result;
 mod shipped;
 
-pub use live::{Kernel, LiveRun, Peer, Program, file_size};
+pub use live::{Kernel, LiveRun, Peer, Program, file_size, is_multipath};
 pub use load::{Case, Suite};
 pub use plan::{Candidate, Plan};
 pub use result::{Counts, Evaluation, Judged, OnTestbed, Row, RowVerdict, Worst};

@@ -356,7 +356,7 @@ impl Cell {
     fn fit(&mut self, peer: &Peer) -> Option<String> {
         self.standards.retain(|(name, _)| peer.lacks(name).is_none());
         let competing = self.candidate.scenario.competing().iter().find_map(|control| peer.lacks(control));
-        live::obstacle(&self.candidate.scenario, &self.context).or(competing)
+        live::obstacle(&self.candidate.scenario, &self.context, peer).or(competing)
     }
 
     fn all(&self) -> impl Iterator<Item = &Asked> {

@@ -5,12 +5,12 @@ use super::watch::Watch;
 use crate::failure::Failure;
 use crate::host::testbed::{not_built, settings};
 use anabranch_host::emulator::{Options as EmulatorOptions, Validity};
-use anabranch_host::testbed::traffic::{Ending, UdpRate, fetch_tcp, send_udp, serve_tcp};
+use anabranch_host::testbed::traffic::{self, Ending, Transport, UdpRate};
 use anabranch_host::testbed::{Testbed, TestbedOptions, show_hosts};
 use anabranch_lab::{Flows, LiveFlows, LiveParty};
 use anabranch_policy::congestion::kernel_name;
 use anabranch_sim::{Extent, Spec, Workload};
-use anabranch_study::evaluate::{LiveRun, Program, file_size};
+use anabranch_study::evaluate::{LiveRun, Program, file_size, is_multipath};
 use anabranch_units::{Bytes, Duration};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-/// What runs share.
+/// Maker of runs.
 pub struct Runner<'a> {
     /// Program under evaluation, if it is one.
     pub program: Option<&'a Program>,
@@ -133,7 +133,8 @@ impl Runner<'_> {
             };
             match (control, self.program) {
                 (Some(control), _) => {
-                    let serving = serve_tcp(&testbed.server, task.port, control, ending);
+                    let transport = transport(workload, live);
+                    let serving = traffic::serve(&testbed.server, transport, task.port, control, ending);
                     serving.map_err(|error| broken(format!("the kernel does not send under {control}: {error}")))?;
                 }
                 (None, Some(program)) => {
@@ -186,25 +187,26 @@ impl Stage<'_> {
     fn start(&mut self, flow: Flow, now: Duration) -> Result<(), Failure> {
         let (testbed, ending) = (self.testbed, self.ending);
         let server = testbed.layout.server().next().map_or(Ipv4Addr::LOCALHOST, |it| it.v4);
-        let fetch = |from: Ipv4Addr, task: &Task| {
+        let fetch = |transport: Transport, from: Ipv4Addr, task: &Task| {
             let (there, limit) = (SocketAddrV4::new(server, task.port), of_clock(task.duration));
-            fetch_tcp(&testbed.client, from, there, task.bytes, limit, ending)
+            traffic::fetch(&testbed.client, transport, from, there, task.bytes, limit, ending)
         };
         match (flow, self.live.control, self.runner.program) {
             (Flow::Own(task), None, Some(program)) => {
                 self.clients.push(Client::start(testbed, program, task, now)?);
             }
             (Flow::Own(task), ..) => {
-                let thread = fetch(testbed.layout.primary().client().v4, &task);
+                let thread = fetch(own_transport(self.live), testbed.layout.primary().client().v4, &task);
                 self.fetches.push(Fetch { task, started: now, thread });
             }
-            (Flow::Rival { from, task, repeat: false }, ..) => drop(fetch(from, &task)),
+            (Flow::Rival { from, task, repeat: false }, ..) => drop(fetch(Transport::Tcp, from, &task)),
             (Flow::Rival { from, task, repeat: true }, ..) => {
                 let (client, ending) = (testbed.client.clone(), Arc::clone(ending));
                 thread::spawn(move || {
                     let there = SocketAddrV4::new(server, task.port);
                     while !ending.load(Ordering::Relaxed) {
-                        let fetch = fetch_tcp(&client, from, there, task.bytes, of_clock(task.duration), &ending);
+                        let limit = of_clock(task.duration);
+                        let fetch = traffic::fetch(&client, Transport::Tcp, from, there, task.bytes, limit, &ending);
                         if !matches!(fetch.join(), Ok(Ok(_))) {
                             thread::sleep(BETWEEN_LOOKS);
                         }
@@ -212,7 +214,7 @@ impl Stage<'_> {
                 });
             }
             (Flow::Udp { to, port, rate }, ..) => {
-                send_udp(&testbed.server, port, to, rate, ending).map_err(broken)?;
+                traffic::send_udp(&testbed.server, port, to, rate, ending).map_err(broken)?;
             }
         }
         Ok(())
@@ -226,6 +228,15 @@ impl Fetch {
         let whole = matches!(self.thread.join(), Ok(Ok(got)) if got >= bytes);
         (!whole).then_some((self.task.party, self.started))
     }
+}
+
+/// Protocol of the kernel's TCP in place of the system under evaluation.
+fn own_transport(live: &LiveRun<'_>) -> Transport {
+    if is_multipath(live.scenario) { Transport::Mptcp } else { Transport::Tcp }
+}
+
+fn transport(workload: &Workload, live: &LiveRun<'_>) -> Transport {
+    if matches!(workload, Workload::Tcp { .. }) { Transport::Tcp } else { own_transport(live) }
 }
 
 fn port(party: usize) -> u16 {
