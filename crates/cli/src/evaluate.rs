@@ -64,6 +64,9 @@ pub struct EvaluateArgs {
     /// Judge these cases alone, with commas between.
     #[arg(long = "case", value_name = "NAME,…", value_delimiter = ',')]
     pub cases: Vec<String>,
+    /// Judge this condition alone, by its name in the results.
+    #[arg(long, value_name = "NAME")]
+    pub condition: Option<String>,
     /// Run a few conditions with one seed: seconds instead of minutes.
     #[arg(long)]
     pub quick: bool,
@@ -115,6 +118,10 @@ pub struct Evaluations<'a> {
 /// Evaluates congestion controls.
 pub fn evaluate(catalogue: &Arc<Catalogue>, args: &EvaluateArgs) -> Result<(), Failure> {
     let suite = Suite::load(&args.suite)?.only(&args.cases)?;
+    let suite = match &args.condition {
+        Some(name) => suite.in_condition(name)?,
+        None => suite,
+    };
     if args.list {
         let line = |(name, title): (&str, &str)| anabranch_report::hang(&format!("{name:<34}"), title, output::width());
         return output::print(&suite.cases().map(line).collect::<String>());
@@ -144,10 +151,10 @@ pub fn evaluate(catalogue: &Arc<Catalogue>, args: &EvaluateArgs) -> Result<(), F
     for (plan, control) in plans.iter().zip(&controls) {
         bar.set_message(format!(" ({control})"));
         plan.run(&journal, jobs, &|| bar.inc(1)).map_err(Failure::study)?;
-        results.push(plan.result(&journal, &|cases| command(args, Some(control), cases)));
+        results.push(plan.result(&journal, &|place| command(args, Some(control), place)));
     }
     bar.finish_and_clear();
-    show(args, &results, &command(args, if args.all { None } else { controls.first().map(String::as_str) }, &[]))
+    show(args, &results, &command(args, if args.all { None } else { controls.first().map(String::as_str) }, None))
 }
 
 /// Opens the journal of `--out`, or one in memory.
@@ -173,9 +180,9 @@ pub fn show(args: &EvaluateArgs, results: &[Evaluation], whole: &str) -> Result<
     output::print(&each.join("\n"))
 }
 
-/// The command line again, as far as results depend on it; with these cases in place of its own if there are any. In
-/// the simulator all controls are meant unless one is named.
-pub fn command(args: &EvaluateArgs, control: Option<&str>, cases: &[String]) -> String {
+/// The command line again, as far as results depend on it; of a place alone, a case and its condition, if one is given.
+/// In the simulator all controls are meant unless one is named.
+pub fn command(args: &EvaluateArgs, control: Option<&str>, place: Option<(&str, &str)>) -> String {
     let mut command = format!("anabranch evaluate {}", in_shell(&args.suite));
     if args.testbed {
         command += " --testbed";
@@ -190,9 +197,13 @@ pub fn command(args: &EvaluateArgs, control: Option<&str>, cases: &[String]) -> 
     }
     args.scheduler.iter().for_each(|name| command += &format!(" --scheduler {}", in_shell(name)));
     args.sets.iter().for_each(|set| command += &format!(" --set {}", in_shell(set)));
-    let cases = if cases.is_empty() { &args.cases } else { cases };
+    let cases = place.map_or_else(|| args.cases.join(","), |(case, _)| case.to_owned());
     if !cases.is_empty() {
-        command += &format!(" --case {}", in_shell(&cases.join(",")));
+        command += &format!(" --case {}", in_shell(&cases));
+    }
+    let condition = place.map(|(_, condition)| condition).or(args.condition.as_deref());
+    if let Some(condition) = condition.filter(|condition| !condition.is_empty()) {
+        command += &format!(" --condition {}", in_shell(condition));
     }
     if args.quick {
         command += " --quick";

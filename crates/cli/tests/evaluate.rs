@@ -76,6 +76,7 @@ fn unknown_names_get_the_names_that_there_are() {
         (&["evaluate", "rfc9743", "--set", "path.a.rate=1mbit"][..], "is no setting of a host"),
         (&["evaluate", "rfc9743", "--control", "cubic:beta=2"][..], "0.95"),
         (&["evaluate", "rfc9743", "--testbed", "--case", "black-hol"][..], "did you mean `black-hole`?"),
+        (&["evaluate", "rfc9743", "--case", "outage", "--condition", "7 s"][..], "accepted: 2 s; 5 s"),
         (&["evaluate", "rfc9743", "--testbed", "--all"][..], "cannot be used with"),
         (&["evaluate", "rfc9743", "--server", "x", "--", "y"][..], "--testbed"),
     ] {

@@ -198,7 +198,7 @@ mod tests {
         let own = LiveParty { competing: false, port: 5201, size: Some(3000) };
         let rival = LiveParty { competing: true, port: 5202, size: None };
         let mut flows = LiveFlows::new(span, vec![own, rival]);
-        let mut see = |flows: &mut LiveFlows, id, at_sender, from_server, at, packet: &[u8]| {
+        let see = |flows: &mut LiveFlows, id, at_sender, from_server, at: u64, packet: &[u8]| {
             let at = Instant::ZERO + ms(5000 + at);
             flows.see(Place { id: PacketId(id), path: 0, at_sender, from_server, at }, packet);
         };

@@ -31,7 +31,7 @@ fn judged(plan: &Plan) -> Evaluation {
     for run in plan.live_runs(&journal) {
         journal.put(&run.key, flows(run.scenario, run.seed, run.span).unwrap()).unwrap();
     }
-    plan.result(&journal, &|cases| format!("repeat {}", cases.join(",")))
+    plan.result(&journal, &|place| format!("repeat {place:?}"))
 }
 
 #[test]
@@ -88,10 +88,10 @@ fn conditions_that_cannot_be_asked_are_named_in_the_row() {
 #[test]
 fn numbers_are_repeated_in_real_time() {
     let result = judged(&plan("rfc9743", &["shallow-buffers"], candidate(true, &["reno", "cubic"]), true));
-    assert_eq!((result.control.as_str(), result.command.as_str()), ("`fetch 'it'\\''s'`", "repeat "));
+    assert_eq!((result.control.as_str(), result.command.as_str()), ("`fetch 'it'\\''s'`", "repeat None"));
     assert!(result.about.contains("in real time") && !result.about.contains("simulated"), "{}", result.about);
     let worst = result.rows[0].criteria[0].worst.as_ref().unwrap();
-    assert_eq!(worst.command, "repeat shallow-buffers");
+    assert_eq!(worst.command, "repeat Some((\"shallow-buffers\", \"0.3 BDP, 6 flows\"))");
     assert!(result.testbed.unwrap().late.is_empty());
 }
 
@@ -107,6 +107,26 @@ fn runs_of_standard_controls_are_shared() {
     assert_eq!((program.len(), kernel.len(), program.intersection(&kernel).count()), (3, 2, 2));
     let own: Vec<&String> = program.difference(&kernel).collect();
     assert!(own[0].contains("Linux 6.18.0 'serve it' -- fetch 'it'\\''s' "), "{own:?}");
+}
+
+/// A condition that is named is run alone, whether or not it is one of `--quick`.
+#[test]
+fn a_condition_can_be_chosen() {
+    let suite = || Suite::load("rfc9743").unwrap();
+    let about = |suite: Suite| -> Vec<(String, String)> {
+        let candidate = candidate(false, &["reno", "cubic"]);
+        let plan = Plan::new(suite, candidate, true, &Arc::new(Catalogue::default())).unwrap();
+        plan.live_runs(&Journal::in_memory()).iter().map(|run| (run.case.to_owned(), run.about.clone())).collect()
+    };
+    let case = ["shallow-buffers".to_owned()];
+    let chosen = about(suite().only(&case).unwrap().in_condition("1 BDP, 2 flows").unwrap());
+    assert_eq!(chosen[0], ("shallow-buffers".to_owned(), "1 BDP, 2 flows, seed 1".to_owned()));
+    assert!(chosen.iter().all(|(_, about)| about.starts_with("1 BDP, 2 flows")), "{chosen:?}");
+    let cases: BTreeSet<String> =
+        about(suite().in_condition("CoDel").unwrap()).into_iter().map(|(case, _)| case).collect();
+    assert_eq!(cases.into_iter().collect::<Vec<_>>(), ["aqm", "harm-aqm"]);
+    let error = suite().only(&case).unwrap().in_condition("1 BDP").err().unwrap();
+    assert!(format!("{error:?}").contains("1 BDP, 2 flows; 1 BDP, 6 flows"), "{error:?}");
 }
 
 #[test]

@@ -140,13 +140,13 @@ mod tests {
 
     #[test]
     fn a_datagram_tells_its_addresses_and_its_length() {
-        let mut packet = vec![0x45, 0, 0, 33, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
-        packet.extend([0x14, 0x51, 0x9c, 0x40, 0, 13, 0, 0, 1, 2, 3, 4, 5]);
-        let (flow, length) = datagram_of(&packet).unwrap();
+        let mut datagram = vec![0x45, 0, 0, 33, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        datagram.extend([0x14, 0x51, 0x9c, 0x40, 0, 13, 0, 0, 1, 2, 3, 4, 5]);
+        let (flow, length) = datagram_of(&datagram).unwrap();
         assert_eq!((flow.source().to_string(), length), ("10.0.0.1:5201".to_owned(), 5));
         assert_eq!(flow.destination().to_string(), "10.0.0.2:40000");
-        packet[6] = 0x20;
-        assert_eq!(datagram_of(&packet), None, "a fragment");
+        datagram[6] = 0x20;
+        assert_eq!(datagram_of(&datagram), None, "a fragment");
         let (_, segment) = packet(true, Ecn::NotEct);
         assert_eq!((datagram_of(&segment), datagram_of(&[])), (None, None));
     }

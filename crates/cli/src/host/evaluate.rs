@@ -77,8 +77,8 @@ fn work(
     let runner = Runner { program: program.as_ref(), wait: args.wait, halted: &halted };
     make(&plan, &journal, &runner)?;
     let named = program.is_none().then_some(control.as_str());
-    let command = |cases: &[String]| command(args, named, cases);
-    show(args, &[plan.result(&journal, &command)], &command(&[]))
+    let command = |place: Option<(&str, &str)>| command(args, named, place);
+    show(args, &[plan.result(&journal, &command)], &command(None))
 }
 
 /// Makes the runs that the journal lacks, one after the other, and says how far it is.

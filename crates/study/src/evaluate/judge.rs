@@ -1,14 +1,14 @@
 //! Verdicts: numbers of the candidate beside their bounds.
 
 use super::file::{CriterionTable, Of, TextKind, TextTable};
-use super::load::Criterion;
-use super::plan::{Asked, Cell, Trial};
+use super::load::{Case, Criterion};
+use super::plan::{Asked, Cell, Repeat, Trial};
 use super::result::{Judged, Row, RowVerdict, Worst};
 use anabranch_lab::{Flows, Journal};
 
 /// Judges a case.
-/// `repeat` is the command that repeats the case in real time, for runs that no simulator repeats.
-pub(super) fn row(trial: &Trial, journal: &Journal<Flows>, quick: bool, repeat: Option<&str>) -> Row {
+/// `repeat` makes the command that repeats a condition in real time, for runs that no simulator repeats.
+pub(super) fn row(trial: &Trial, journal: &Journal<Flows>, quick: bool, repeat: Option<&Repeat<'_>>) -> Row {
     let file = &trial.case.file;
     let judged = |it| judged(it, trial, journal, repeat);
     let criteria: Vec<Judged> = match trial.left_out {
@@ -71,10 +71,10 @@ fn is_larger_better(criterion: &Criterion) -> bool {
     }
 }
 
-fn judged(criterion: &Criterion, trial: &Trial, journal: &Journal<Flows>, repeat: Option<&str>) -> Judged {
+fn judged(criterion: &Criterion, trial: &Trial, journal: &Journal<Flows>, repeat: Option<&Repeat<'_>>) -> Judged {
     let Criterion { table, metric } = criterion;
     let found = trial.cells.iter().filter_map(|cell| Found::of(criterion, trial, cell, journal));
-    let found: Vec<Found> = found.map(|it| it.repeated_by(repeat)).collect();
+    let found: Vec<Found> = found.map(|it| it.repeated_by(&trial.case, repeat)).collect();
     let failed = found.iter().filter(|it| it.excess > 0.0).count();
     let worst = found.iter().max_by(|a, b| a.excess.total_cmp(&b.excess)).map(|it| it.worst.clone());
     Judged {
@@ -152,8 +152,10 @@ impl Found {
 
 impl Found {
     /// Replaces the command that repeats it, if there is another.
-    fn repeated_by(mut self, command: Option<&str>) -> Found {
-        self.worst.command = command.map_or(self.worst.command, str::to_owned);
+    fn repeated_by(mut self, case: &Case, repeat: Option<&Repeat<'_>>) -> Found {
+        if let Some(repeat) = repeat {
+            self.worst.command = repeat(Some((case.short(), &self.worst.condition)));
+        }
         self
     }
 }

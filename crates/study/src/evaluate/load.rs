@@ -31,6 +31,8 @@ pub struct Case {
     text: String,
     sources: Sources,
     span: Span,
+    /// The only condition that is run, if there is one.
+    only: Option<String>,
 }
 
 /// Criterion with its metric.
@@ -110,6 +112,35 @@ impl Suite {
         Ok(self)
     }
 
+    /// Returns the suite with this condition alone, and those of its cases that have it.
+    ///
+    /// # Errors
+    ///
+    /// If no case has a condition of this name.
+    pub fn in_condition(mut self, name: &str) -> Result<Suite, ScenarioError> {
+        let mut known = Vec::new();
+        for case in &mut self.cases {
+            known.extend(case.conditions(false)?.into_iter().map(|condition| condition.name));
+            case.only = Some(name.to_owned());
+        }
+        if !known.iter().any(|it| it == name) {
+            known.dedup();
+            let help = match known.len() {
+                ..=MOST_NAMED => format!("accepted: {}", known.join("; ")),
+                _ => "name one case with `--case`; its conditions are in the result and on its page".to_owned(),
+            };
+            return Err(ScenarioError::plain(format!("there is no condition `{name}`"), Some(help)));
+        }
+        let mut cases = Vec::new();
+        for case in self.cases {
+            if !case.conditions(false)?.is_empty() {
+                cases.push(case);
+            }
+        }
+        self.file.text.clear();
+        Ok(Suite { cases, ..self })
+    }
+
     /// Returns the name of the congestion control that is evaluated unless another is named.
     pub fn control(&self) -> String {
         self.file.control.clone().unwrap_or_else(|| Profile::anabranch().congestion.to_owned())
@@ -159,7 +190,7 @@ impl Case {
         let criteria: Vec<Criterion> = criteria;
         let closely = criteria.iter().any(|it| it.metric.looks_closely());
         let span = Span { closely, ..span(&file).map_err(|problem| sources.error(problem))? };
-        Ok(Case { name: name.to_owned(), file, criteria, text: text.to_owned(), sources, span })
+        Ok(Case { name: name.to_owned(), file, criteria, text: text.to_owned(), sources, span, only: None })
     }
 
     /// Returns the title, in one line.
@@ -186,8 +217,9 @@ impl Case {
         Scenario::layered(catalogue, &self.name, &[layer], origin, &none)
     }
 
-    /// Returns its conditions, or those of `--quick`.
+    /// Returns its conditions, or those of `--quick`; one that was chosen by its name is run either way.
     pub(super) fn conditions(&self, quick: bool) -> Result<Vec<Condition>, ScenarioError> {
+        let quick = quick && self.only.is_none();
         let refuse = |problem| self.sources.error(problem);
         let first = Condition {
             name: String::new(),
@@ -205,6 +237,7 @@ impl Case {
             }
             all = next;
         }
+        all.retain(|condition| self.only.as_ref().is_none_or(|only| condition.name == *only));
         Ok(all)
     }
 
@@ -238,6 +271,9 @@ impl Case {
         seeds.max(1) as u64
     }
 }
+
+/// Conditions that an error names.
+const MOST_NAMED: usize = 60;
 
 /// Returns the values of an axis, or those of `--quick`: the first if none is marked.
 fn values(axis: &AxisTable, quick: bool) -> impl Iterator<Item = &ValueTable> {

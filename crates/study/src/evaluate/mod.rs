@@ -23,5 +23,5 @@ mod shipped;
 
 pub use live::{Kernel, LiveRun, Peer, Program, file_size, is_multipath};
 pub use load::{Case, Suite};
-pub use plan::{Candidate, Plan};
+pub use plan::{Candidate, Plan, Repeat};
 pub use result::{Counts, Evaluation, Judged, OnTestbed, Row, RowVerdict, Worst};

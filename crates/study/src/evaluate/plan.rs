@@ -36,6 +36,9 @@ pub struct Plan {
     trials: Vec<Trial>,
 }
 
+/// Maker of commands: of the one that repeats a condition of a case, by their names, or else all.
+pub type Repeat<'a> = dyn Fn(Option<(&str, &str)>) -> String + 'a;
+
 /// Case with its runs.
 pub(super) struct Trial {
     pub(super) case: Case,
@@ -213,13 +216,12 @@ impl Plan {
         missing
     }
 
-    /// Judges all cases when the runs are made. `command` repeats the evaluation of these cases, all if there are none.
-    pub fn result(&self, journal: &Journal<Flows>, command: &dyn Fn(&[String]) -> String) -> Evaluation {
+    /// Judges all cases when the runs are made. `command` makes the command that repeats the evaluation.
+    pub fn result(&self, journal: &Journal<Flows>, command: &Repeat<'_>) -> Evaluation {
         assert_eq!(self.missing(journal), 0, "an evaluation is judged when its runs are made");
-        let row = |trial: &Trial| {
-            let repeat = self.candidate.peer.as_ref().map(|_| command(&[trial.case.short().to_owned()]));
-            judge::row(trial, journal, self.quick, repeat.as_deref())
-        };
+        // The simulator repeats a single run of its own.
+        let repeat = self.candidate.peer.as_ref().map(|_| command);
+        let row = |trial: &Trial| judge::row(trial, journal, self.quick, repeat);
         let mut rows: Vec<Row> = self.trials.iter().map(row).collect();
         rows.extend(self.suite.file.text.iter().map(judge::text));
         // In the order of the document; a matter of words follows what is measured in its section.
@@ -245,7 +247,7 @@ impl Plan {
             sets: self.candidate.sets.clone(),
             testbed,
             quick: self.quick,
-            command: command(&[]),
+            command: command(None),
             runs: runs.len(),
             counts: Counts::of(&rows),
             rows,

@@ -214,7 +214,8 @@ impl Stage<'_> {
                 });
             }
             (Flow::Udp { to, port, rate }, ..) => {
-                traffic::send_udp(&testbed.server, port, to, rate, ending).map_err(broken)?;
+                let from = SocketAddrV4::new(server, port);
+                traffic::send_udp(&testbed.server, from, to, rate, ending).map_err(broken)?;
             }
         }
         Ok(())
