@@ -26,6 +26,7 @@ impl Section {
     /// Everything that an evaluation came to.
     fn of_evaluation(result: &Evaluation) -> Section {
         let quick = "Run with --quick: few conditions. The verdicts of the full evaluation count.".to_owned();
+        let has_program = result.testbed.as_ref().is_some_and(|on| on.peer.program.is_some());
         let mut tables = vec![overview(result)];
         tables.extend(result.rows.iter().filter(|row| row.case.is_some()).map(details));
         tables.push(words(result));
@@ -38,7 +39,7 @@ impl Section {
             warnings: result.quick.then_some(quick).into_iter().chain(result.testbed.iter().flat_map(late)).collect(),
             tables,
             facts: [
-                ("congestion control".to_owned(), result.control.clone()),
+                (if has_program { "client" } else { "congestion control" }.to_owned(), result.control.clone()),
                 ("scheduler".to_owned(), result.scheduler.clone().unwrap_or_else(|| "default".to_owned())),
                 ("runs".to_owned(), result.runs.to_string()),
                 ("Anabranch".to_owned(), anabranch_lab::version_with_build()),

@@ -63,10 +63,10 @@ pub struct LiveRun<'a> {
 }
 
 impl Peer {
-    /// Returns the name of what is evaluated, where a congestion control has its own.
+    /// Returns the name of the system: the command of a program's client, or a control of the kernel.
     pub fn name(&self, control: &str) -> String {
         match &self.program {
-            Some(program) => format!("`{}`", program.client_line()),
+            Some(program) => program.client_line(),
             None => format!("{control} of {}", self.kernel.release),
         }
     }
