@@ -31,6 +31,8 @@ pub struct Runner<'a> {
 
 /// Port at the server of the first workload.
 const FIRST_PORT: u16 = 5201;
+/// Packets of UDP that a run may lack: a hundredth of a second at 10 Mbit/s.
+const MOST_LEFT_OUT: u64 = 10;
 const BETWEEN_LOOKS: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// Flow that begins at some time.
@@ -77,10 +79,17 @@ impl Runner<'_> {
         let _ = show_hosts(&testbed.layout);
         let ending = Ending::default();
         let mut servers = self.servers(live, &spec, &testbed, &ending)?;
-        let mut stage =
-            Stage { runner: self, live, testbed: &testbed, ending: &ending, clients: Vec::new(), fetches: Vec::new() };
+        let mut stage = Stage {
+            runner: self,
+            live,
+            testbed: &testbed,
+            ending: &ending,
+            clients: Vec::new(),
+            fetches: Vec::new(),
+            udp: Vec::new(),
+        };
         let played = stage.play(schedule(live, &spec, &testbed));
-        let Stage { mut clients, fetches, .. } = stage;
+        let Stage { mut clients, fetches, udp, .. } = stage;
         ending.store(true, Ordering::Relaxed);
         clients.iter_mut().for_each(Client::end);
         let lost_files = fetches.into_iter().filter_map(Fetch::unfinished);
@@ -92,10 +101,14 @@ impl Runner<'_> {
         servers.into_iter().for_each(Server::end);
         let report = testbed.stop().map_err(broken)?;
         played?;
-        let faults = match report.validity {
+        let mut faults: Vec<String> = match report.validity {
             Validity::Valid => Vec::new(),
             Validity::Invalid(faults) => faults.into_iter().map(|fault| fault.what).collect(),
         };
+        let left_out: u64 = udp.into_iter().filter_map(|sender| sender.join().ok()).sum();
+        if left_out > MOST_LEFT_OUT {
+            faults.push(format!("the machine did not send {left_out} packets of competing UDP in time"));
+        }
         let flows = watch.lock().unwrap_or_else(PoisonError::into_inner).0.take();
         let flows = flows.expect("the emulator has stopped, and only this takes the flows");
         let flows = flows.finish(live.seed, &unfinished, faults);
@@ -155,6 +168,8 @@ struct Stage<'a> {
     ending: &'a Ending,
     clients: Vec<Client>,
     fetches: Vec<Fetch>,
+    /// Senders of UDP; each answers how many packets it left out.
+    udp: Vec<JoinHandle<u64>>,
 }
 
 impl Stage<'_> {
@@ -215,7 +230,7 @@ impl Stage<'_> {
             }
             (Flow::Udp { to, port, rate }, ..) => {
                 let from = SocketAddrV4::new(server, port);
-                traffic::send_udp(&testbed.server, from, to, rate, ending).map_err(broken)?;
+                self.udp.push(traffic::send_udp(&testbed.server, from, to, rate, ending).map_err(broken)?);
             }
         }
         Ok(())
