@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{anabranch, directory, refused, succeed};
+use common::{directory, refused, succeed};
 use serde_json::Value;
 use std::fs;
 
@@ -96,8 +96,7 @@ fn half_a_program_is_refused() {
         (&["--", "x"][..], "the program has no server"),
         (&["--control", "reno", "--server", "x", "--", "y"][..], "`--control` does not change"),
     ] {
-        let (status, error) = refused(&here, &[&["evaluate", "rfc9743", "--testbed"], arguments].concat());
-        let error = error.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(status == Some(2) && error.contains(said), "{arguments:?}: {error}");
+        let error = refused(&here, &[&["evaluate", "rfc9743", "--testbed"], arguments].concat());
+        assert!(error.contains(said), "{arguments:?}: {error}");
     }
 }
