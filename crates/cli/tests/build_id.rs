@@ -5,6 +5,7 @@ mod common;
 
 use common::{build, directory, succeed};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
@@ -68,7 +69,13 @@ fn every_result_names_its_build() {
 /// Build of a program in this file.
 #[cfg(target_os = "linux")]
 fn build_of(program: &Path) -> String {
-    let output = Command::new(program).arg("--version").output().unwrap();
+    // A program that another test starts has the file open for writing as well, from its fork to its exec.
+    let output = loop {
+        match Command::new(program).arg("--version").output() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            output => break output.unwrap(),
+        }
+    };
     let text = String::from_utf8(output.stdout).unwrap();
     let build = text.trim().rsplit_once("(build ").and_then(|(_, build)| build.strip_suffix(')'));
     build.unwrap_or_else(|| panic!("no build: {text}")).to_owned()

@@ -71,8 +71,8 @@ impl There {
     }
 }
 
-/// Options kept as they came, so that they can be passed on and looked at. The engine ignores them, but for the counters
-/// of AccECN ([`Options::byte_counters`]) and one experiment of its own ([`Options::has_experiment`]).
+/// Options kept as they came, so that they can be passed on and looked at. The engine ignores them, but for the
+/// counters of AccECN ([`Options::byte_counters`]) and one experiment of its own ([`Options::has_experiment`]).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Foreign {
     /// Options of unknown kinds, options whose length contradicts their content, and repetitions of known ones.

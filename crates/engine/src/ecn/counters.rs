@@ -34,7 +34,7 @@ impl Counts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     counts: Counts,
-    /// What the last option said.
+    /// Counts that the last option said.
     told: Counts,
     /// Options do not get through to the peer.
     lost: bool,
@@ -89,7 +89,7 @@ impl Received {
         self.first_data = Some(end).filter(|_| self.tried);
     }
 
-    /// Nothing beyond offset `una` was acknowledged in time.
+    /// Notes that nothing beyond offset `una` was acknowledged in time.
     pub(crate) fn on_timeout(&mut self, una: u64) {
         self.lost |= self.first_data.take().is_some_and(|end| una < end);
     }
@@ -122,8 +122,8 @@ impl Default for Reported {
 }
 
 impl Reported {
-    /// Takes what a segment tells; returns the bytes newly marked, if it tells that. A counter of marked bytes that does
-    /// not lie there has not moved if it never has; later it may have been left out for lack of room.
+    /// Takes what a segment tells; returns the bytes newly marked, if it tells that. A counter of marked bytes that
+    /// does not lie there has not moved if it never has; later it may have been left out for lack of room.
     pub(crate) fn take(&mut self, options: &Options) -> Option<u64> {
         let mut fields = options.byte_counters()?.peekable();
         let before = self.counts;
@@ -134,8 +134,8 @@ impl Reported {
             tells_marked |= field == Ecn::Ce;
             let Some(counter) = self.counts.of(field) else { continue };
             let more = u64::from(low).wrapping_sub(*counter) & ((1 << BYTE_COUNTER_BITS) - 1);
-            // What lies back by less than half of all values was overtaken; before the first nothing was told that could
-            // have been.
+            // What lies back by less than half of all values was overtaken; before the first nothing was told that
+            // could have been.
             *counter += if first || more < 1 << (BYTE_COUNTER_BITS - 1) { more } else { 0 };
         }
         if self.zeroed {

@@ -29,7 +29,7 @@ pub(crate) struct Marks {
     reported: u8,
     /// Our bytes as the peer reports them by ECN field.
     reported_bytes: Reported,
-    /// What was told since the peer's last option.
+    /// Marks told since the peer's last option.
     since_option: Told,
     /// Marked bytes of an option that were more than its ACK delivered.
     owed: u64,
@@ -332,7 +332,7 @@ impl Marks {
         self.received_bytes.on_data(again);
     }
 
-    /// Nothing beyond offset `una` was acknowledged in time. The window falls for it as for any loss.
+    /// Notes that nothing beyond offset `una` was acknowledged in time. The window falls for it as for any loss.
     pub(crate) fn on_timeout(&mut self, una: u64) {
         self.received_bytes.on_timeout(una);
         self.on_loss();

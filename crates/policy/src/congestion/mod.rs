@@ -111,7 +111,8 @@ pub struct Capabilities {
     pub l4s: bool,
     /// The algorithm does not say what a mark means, and so data asks for none (RFC 3168 §6.1.2).
     pub no_marks: bool,
-    /// The algorithm needs each mark and not only one in a round trip: where the two ends agree on no better feedback, the receiver says with each ACK whether the latest packets were marked (RFC 8257 §3.2).
+    /// The algorithm needs each mark and not only one in a round trip: where the two ends agree on no better feedback,
+    /// the receiver says with each ACK whether the latest packets were marked (RFC 8257 §3.2).
     pub precise_marks: bool,
 }
 

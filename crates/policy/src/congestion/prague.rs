@@ -11,12 +11,12 @@
 //! s     = (min(srtt, R) / R)²,  R = 25 ms        once 500 round trips have passed since slow start
 //! ```
 //! so that flows with less than `R` share as if they all had it; α then has a new value at most once in `R`. A loss
-//! halves the window. Slow start ends with the first mark or loss. Segments are paced at `cwnd / srtt`, in slow
-//! start at twice that.
+//! halves the window. Slow start ends with the first mark or loss. Segments are paced at `cwnd / srtt`, in slow start
+//! at twice that.
 //!
-//! Data asks for the marks of L4S with ECT(1); where none come, the control only halves on losses. Where we
-//! differ: Prague does not tell queues apart that mark ECT(1) as RFC 3168 does (off by default in the reference
-//! implementation as well).
+//! Data asks for the marks of L4S with ECT(1); where none come, the control only halves on losses. Where we differ:
+//! Prague does not tell queues apart that mark ECT(1) as RFC 3168 does (off by default in the reference implementation
+//! as well).
 
 use super::marks::MarkedShare;
 use super::{Ack, Capabilities, CongestionControl, Entry, Flow, Model, ModelBased, PerFlow};

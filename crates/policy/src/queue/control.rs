@@ -30,9 +30,9 @@ pub struct Control {
 enum Arithmetic {
     /// Times are in nanoseconds, with the root itself (RFC 8289 §5.6).
     Exact,
-    /// Times are in units of 1024 ns, with a 16-bit 1/√count that one step of Newton's method brings nearer whenever the count
-    /// changes (Linux, include/net/codel.h and codel_impl.h): the second drop comes 1/2 of an interval after the first,
-    /// and not 1/√2.
+    /// Times are in units of 1024 ns, with a 16-bit 1/√count that one step of Newton's method brings nearer whenever
+    /// the count changes (Linux, include/net/codel.h and codel_impl.h): the second drop comes 1/2 of an interval after
+    /// the first, and not 1/√2.
     Newton { root: u16 },
 }
 

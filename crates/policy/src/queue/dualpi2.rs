@@ -256,7 +256,7 @@ mod tests {
         assert_eq!((left[0], classic), (100, 10));
     }
 
-    /// Nothing but the L queue's own delay marks while less than two full packets are held, whatever the probability.
+    /// Marks are those of the L queue's own delay while less than two full packets are held, whatever the probability.
     #[test]
     fn a_short_queue_is_left_alone() {
         for (waiting, marked) in [(1, false), (2, true)] {

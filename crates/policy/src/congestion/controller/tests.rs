@@ -193,7 +193,7 @@ fn idle_time_halves_the_window_down_to_the_initial_one() {
     assert_eq!(state(&fixed), (12_000, None));
 }
 
-/// Nothing in flight could end the round trip of a mark, so a rest does.
+/// A rest ends the round trip of a mark, since nothing in flight could.
 #[test]
 fn the_first_mark_after_a_rest_counts() {
     let in_flight = Bytes::new(10_000);
