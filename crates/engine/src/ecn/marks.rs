@@ -17,6 +17,10 @@ pub(crate) struct Marks {
     incapable: bool,
     /// The peer's reports mean nothing: something on the path wipes them out (RFC 9768 §3.2.2.1, §3.2.2.4).
     deaf: bool,
+    /// A packet of ours that was not ECN-capable came unmarked.
+    spared: bool,
+    /// Round trips in which the window fell for marks of packets that were not ECN-capable.
+    falls: u32,
     /// A SYN/ACK came marked, which counts once.
     syn_ack_marked: bool,
     /// The peer's SYN came again after our answer to it.
@@ -84,6 +88,9 @@ const MODULUS: u64 = 8;
 /// A peer whose ACKs deliver more segments than this on average merges what it receives: that the counter has not gone
 /// around is likelier than that it has (Linux).
 const MERGED: u64 = 4;
+/// Something on the path marks all packets, ECN-capable or not, if the window fell for marks in so many round trips and
+/// no packet came unmarked (RFC 9768 §3.2.2.3: three or four).
+const FALLS: u32 = 3;
 /// The average is that of so many ACKs (Linux).
 const WEIGHT: u64 = 64;
 
@@ -261,6 +268,7 @@ impl Marks {
                 if first && ace == 0 && marked.is_none_or(|marked| marked == 0) {
                     (self.incapable, self.deaf) = (true, true);
                 }
+                self.deaf |= self.falls >= FALLS && !self.spared;
                 if self.deaf {
                     return Told::default();
                 }
@@ -274,6 +282,8 @@ impl Marks {
                 let share = (bytes * packets.min(segments)).checked_div(segments).unwrap_or(0);
                 let told = Told { packets, bytes: newly.unwrap_or(share).min(bytes) };
                 self.owed = newly.map_or(self.owed, |newly| newly - told.bytes);
+                let certain = segments < MODULUS || marked.is_some();
+                self.spared |= self.incapable && certain && packets < segments;
                 // Where the counter may have gone around, a packet may have been marked.
                 let since = &mut self.since_option;
                 since.packets += packets + segments / MODULUS;
@@ -346,6 +356,7 @@ impl Marks {
     /// A mark was answered when all before offset `nxt` had been sent.
     pub(crate) fn on_answered(&mut self, nxt: u64) {
         (self.round_ends, self.slowed) = (Some(nxt), true);
+        self.falls = self.falls.saturating_add(u32::from(self.incapable));
     }
 
     /// All before offset `una` is acknowledged: tells whether that ends the round trip of a mark.
@@ -547,6 +558,25 @@ mod tests {
         };
         let fields = [Ecn::Ect0, Ecn::Ce, Ecn::Ce, Ecn::Ce, Ecn::Ce, Ecn::Ect0, Ecn::Ect0];
         assert_eq!(fields.map(&mut spoken), [true, true, false, true, false, true, false]);
+    }
+
+    /// Marks of packets that are not ECN-capable count at first, and no more if all are marked (RFC 9768 §3.2.2.3).
+    #[test]
+    fn a_path_that_marks_everything_is_not_believed() {
+        for spared in [false, true] {
+            let mut marks = agreed(EcnRule::ACCURATE, 0b111);
+            marks.take_last_ack(0, &segment(Flags::ACK, 0b110, Ecn::NotEct, 0));
+            let mut told = |ace, segments| {
+                let told = marks.take(&segment(Flags::ACK, ace, Ecn::NotEct, 0), 2, 2, (segments, segments * 1000));
+                if told.packets > 0 {
+                    marks.on_answered(2);
+                }
+                told.packets
+            };
+            let expected = if spared { [1, 2, 1, 2] } else { [1, 2, 1, 0] };
+            let segments = if spared { 2 } else { 1 };
+            assert_eq!([told(7, segments), told(1, 2), told(2, 1), told(4, 2)], expected, "{spared}");
+        }
     }
 
     /// RFC 9768 §3.1.5, §3.2.2.1, §3.2.2.3 and §3.2.2.4: packets that are not ECN-capable any more, and reports that
