@@ -245,7 +245,8 @@ def compare(options, case, runs):
     if case.exact:
         most = max(apart, key=abs)
         exact = f"{total - differ}/{total}  at rate {at_rate}, {statistics.median(apart):.1f} {most:.1f} us"
-    # The stamp of an arrival is taken before softirqs are off: one in some hundred thousand is overtaken by a departure.
+    # The stamp of an arrival is taken before softirqs are off: of some hundred thousand one is overtaken by a
+    # departure.
     good = differ <= total // 100
     print(f"{case.name:19} {exact:44} {beside(rows)}{'' if good else '  DIFFERS'}", flush=True)
     return good

@@ -84,7 +84,7 @@ pub struct EvaluateArgs {
     #[arg(long, conflicts_with_all = SIMULATED)]
     pub testbed: bool,
     /// The program's server, a command for `sh`: one for each workload, on port $ANABRANCH_PORT of $ANABRANCH_SERVER.
-    /// It sends the data.
+    /// The server sends the data.
     #[arg(long, value_name = "CMD", requires = "testbed")]
     pub server: Option<String>,
     /// The program uses several paths (Multipath TCP or QUIC): also run the cases that have some, beside Multipath TCP

@@ -86,7 +86,7 @@ fn unknown_names_get_the_names_that_there_are() {
     assert!(succeed(&here, &["evaluate", "bbr", "--list"]).lines().count() >= 22);
 }
 
-/// Both ends of a program are needed, and its control is its own.
+/// A program needs both its ends, and has a control of its own.
 #[cfg(target_os = "linux")]
 #[test]
 fn half_a_program_is_refused() {

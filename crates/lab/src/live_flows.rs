@@ -18,7 +18,7 @@ pub struct LiveParty {
     pub competing: bool,
     /// Port at the server.
     pub port: u16,
-    /// Bytes of each of its files; `None` if it sends as much as possible.
+    /// Bytes of each file of the workload; `None` if it sends as much as possible.
     pub size: Option<u64>,
 }
 
@@ -39,7 +39,7 @@ struct Opened {
     /// Time of the first packet in either direction.
     at: Instant,
     bytes: u64,
-    /// Time at which it had brought a whole file.
+    /// Time at which the connection had brought a whole file.
     complete: Option<Instant>,
 }
 
@@ -50,9 +50,9 @@ pub struct Place {
     pub id: PacketId,
     /// Index of the path.
     pub path: usize,
-    /// True at the host that sent it.
+    /// True at the host that sent the packet.
     pub at_sender: bool,
-    /// True if the server sent it.
+    /// True if the server sent the packet.
     pub from_server: bool,
     /// Time by the clock of the packets.
     pub at: Instant,

@@ -183,7 +183,7 @@ struct Outstanding {
 struct SentSegment {
     number: u32,
     seq: u32,
-    /// Sequence number behind it.
+    /// Sequence number behind the segment.
     end: u32,
     lost: bool,
 }

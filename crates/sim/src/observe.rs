@@ -25,7 +25,7 @@ pub trait Observer {
     /// State of a connection under test after something happened, of each that carries a transfer. It holds until the
     /// next such report of the connection.
     fn on_state(&mut self, _state: &SessionState) {}
-    /// Returns true if it wants to be shown the endpoints of hosts. Asked once, before the run.
+    /// Returns true if the observer wants to be shown the endpoints of hosts. Asked once, before the run.
     fn watches_endpoints(&self) -> bool {
         false
     }
@@ -43,7 +43,7 @@ pub trait Observer {
 /// An endpoint at a moment, to be looked at.
 #[derive(Clone, Copy)]
 pub struct Onlook<'a> {
-    /// Time of the look.
+    /// Time at which the endpoint is shown.
     pub at: Instant,
     /// The client whose paths these are: from 0 to [`Spec::clients`](crate::Spec::clients).
     pub client: usize,

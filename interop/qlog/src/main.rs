@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The same rules with another first one each.
+/// Rules of the CDDL as texts for the validator, which checks a value against the first rule of a text.
 struct Schemas {
     head: String,
     event: String,

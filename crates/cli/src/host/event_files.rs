@@ -17,7 +17,7 @@ pub struct EventFiles {
     /// Write the events of connections and subflows to FILE, one JSON object per line; `-` is standard output.
     #[arg(long, value_name = "FILE", help_heading = "Engine")]
     pub events: Option<PathBuf>,
-    /// Write the same and the metrics of congestion control to FILE as qlog, a JSON text sequence; `-` is standard
+    /// Write these events and the metrics of congestion control to FILE as qlog, a JSON text sequence; `-` is standard
     /// output.
     #[arg(long, value_name = "FILE", help_heading = "Engine")]
     pub qlog: Option<PathBuf>,

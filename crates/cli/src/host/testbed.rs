@@ -117,7 +117,7 @@ pub fn testbed(catalogue: &Arc<Catalogue>, args: &TestbedArgs) -> Result<(), Fai
     isolated(|inside| run(&scenario, args, inside))
 }
 
-/// Runs `work` in a process of its own, with namespaces that end with it. It answers the exit code.
+/// Runs `work` in a process of its own, with namespaces that end with it. `work` answers the exit code.
 pub fn isolated(work: impl FnOnce(Inside) -> Result<u8, (Failure, u8)>) -> Result<(), Failure> {
     let outcome = supervise(|inside| {
         let result = catch_unwind(AssertUnwindSafe(|| work(inside)));

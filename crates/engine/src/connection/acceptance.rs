@@ -136,8 +136,8 @@ impl Connection {
         }
     }
 
-    /// A challenge ACK (RFC 5961 §3.2), not too often (§7): two ends that disagree would answer each other for ever. If
-    /// it answers a repeated SYN/ACK it tells how that came (RFC 9768 §3.2.2.1).
+    /// Sends a challenge ACK (RFC 5961 §3.2), not too often (§7): two ends that disagree would answer each other for
+    /// ever. The answer to a repeated SYN/ACK tells how that came (RFC 9768 §3.2.2.1).
     pub(super) fn challenge(&mut self, now: Instant, slot: Slot, of_syn_ack: bool, shared: &mut Shared) {
         let subflow = &mut self.subflows[slot];
         if subflow.liveness.challenged.is_some_and(|last| now.since(last) < CHALLENGE_INTERVAL) {

@@ -84,7 +84,7 @@ impl Received {
         (self.told, self.tried) = (self.counts, true);
     }
 
-    /// Our first data, which ends at offset `end`, leaves.
+    /// Notes that our first data leaves, which ends at offset `end`.
     pub(crate) fn on_first_data(&mut self, end: u64) {
         self.first_data = Some(end).filter(|_| self.tried);
     }
@@ -94,8 +94,8 @@ impl Received {
         self.lost |= self.first_data.take().is_some_and(|end| una < end);
     }
 
-    /// Data came; `again` is its begin if it was there before. The same data once more, each time after an option and
-    /// with no other in between, shows that what has an option is lost (RFC 9768 §3.2.3.2.2, Linux).
+    /// Notes that data came; `again` is its begin if it was there before. Where one segment comes again and again after
+    /// our options, with no other in between, what has an option is lost (RFC 9768 §3.2.3.2.2, Linux).
     pub(crate) fn on_data(&mut self, again: Option<u64>) {
         // Several that come before our next segment are no answer to it.
         if again.is_none() || std::mem::take(&mut self.tried) {
@@ -109,9 +109,9 @@ impl Received {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reported {
     counts: Counts,
-    /// The peer has told at least one of them.
+    /// The peer has told at least one counter.
     told: bool,
-    /// The first that it told were zero: something on the path wipes them out (RFC 9768 §3.2.3.2.4).
+    /// The first counters told were zero: something on the path wipes them out (RFC 9768 §3.2.3.2.4).
     zeroed: bool,
 }
 
@@ -158,7 +158,7 @@ mod tests {
         told
     }
 
-    /// RFC 9768 §3.2.3.3: the examples of its recommended scheme.
+    /// The examples of the scheme that RFC 9768 §3.2.3.3 recommends.
     #[test]
     fn counters_that_have_changed_are_told() {
         let mut received = Received::default();
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(told(&mut l4s, false, 40), Some(vec![(Ecn::Ect1, 1001)]));
     }
 
-    /// RFC 9768 §3.2.3.3: what has changed since the last option is not left out, or the whole option is.
+    /// An option leaves out nothing that has changed since the last, or does not leave (RFC 9768 §3.2.3.3).
     #[test]
     fn little_room_takes_the_counters_that_did_not_change() {
         let all = vec![(Ecn::Ect1, 1), (Ecn::Ce, 0), (Ecn::Ect0, 1)];
@@ -225,7 +225,7 @@ mod tests {
         assert!(!speaks(&mut first));
     }
 
-    /// RFC 9768 A.1: counters wrap, and none goes back.
+    /// Counters wrap, and none goes back (RFC 9768 A.1).
     #[test]
     fn reports_are_taken_modulo_their_field() {
         let mut reported = Reported::default();

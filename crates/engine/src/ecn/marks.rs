@@ -91,7 +91,7 @@ const MERGED: u64 = 4;
 /// Something on the path marks all packets, ECN-capable or not, if the window fell for marks in so many round trips and
 /// no packet came unmarked (RFC 9768 §3.2.2.3: three or four).
 const FALLS: u32 = 3;
-/// The average is that of so many ACKs (Linux).
+/// Number of ACKs over which segments for each ACK are averaged (Linux).
 const WEIGHT: u64 = 64;
 
 impl Marks {
@@ -332,14 +332,17 @@ impl Marks {
         }
     }
 
-    /// Our first data leaves, which ends at offset `end`.
+    /// Notes that our first data leaves, which ends at offset `end`.
     pub(crate) fn on_first_data(&mut self, end: u64) {
         self.received_bytes.on_first_data(end);
     }
 
-    /// Data came; `again` is its begin if it was there before.
+    /// Notes that data came; `again` is its begin if it was there before.
+    #[inline]
     pub(crate) fn on_data(&mut self, again: Option<u64>) {
-        self.received_bytes.on_data(again);
+        if self.feedback == Feedback::Accurate {
+            self.received_bytes.on_data(again);
+        }
     }
 
     /// Notes that nothing beyond offset `una` was acknowledged in time. The window falls for it as for any loss.
@@ -473,7 +476,7 @@ mod tests {
         assert_eq!(more, Told { packets: 2, bytes: 0 }, "packets without data have no bytes");
     }
 
-    /// Linux: whose ACKs deliver more than four segments on average tells the fewest that fit.
+    /// A peer whose ACKs deliver more than four segments on average has marked the fewest that fit (Linux).
     #[test]
     fn a_peer_that_merges_what_it_receives_is_believed() {
         let mut marks = agreed(EcnRule::ACCURATE, 0b111);
@@ -579,8 +582,8 @@ mod tests {
         }
     }
 
-    /// RFC 9768 §3.1.5, §3.2.2.1, §3.2.2.3 and §3.2.2.4: packets that are not ECN-capable any more, and reports that
-    /// mean nothing.
+    /// Mangled fields leave packets that are not ECN-capable any more, and reports that mean nothing (RFC 9768 §3.1.5,
+    /// §3.2.2.1, §3.2.2.3 and §3.2.2.4).
     #[test]
     fn mangled_fields_end_it() {
         for (rule, syn_ack, capable) in [

@@ -66,8 +66,8 @@ impl Subflow {
         self.marks.tell_bytes(false, option_room(&segment.options).saturating_sub(kept), segment);
     }
 
-    /// The same of `sent` that leaves for the first time. The first data of all shows whether options get through
-    /// (RFC 9768 §3.2.3.2.1).
+    /// Adds the peer's bytes by ECN field to `sent`, which leaves for the first time. The first data of all shows
+    /// whether options get through (RFC 9768 §3.2.3.2.1).
     pub(crate) fn tell_bytes_beside_data(&mut self, sent: &Sent, segment: &mut Segment) {
         if self.marks.feedback() != Feedback::Accurate {
             return;

@@ -1,5 +1,5 @@
-//! The same events as qlog (draft-ietf-quic-qlog-main-schema): a JSON text sequence (RFC 7464) that begins with a
-//! [`Head`] and continues with a [`Record`] for each event.
+//! Events as qlog (draft-ietf-quic-qlog-main-schema): a JSON text sequence (RFC 7464) that begins with a [`Head`] and
+//! continues with a [`Record`] for each event.
 //!
 //! The events have a namespace of our own. An event that means what one of QUIC's means
 //! (draft-ietf-quic-qlog-quic-events) has its name and the names of its fields, so that a viewer needs no more than

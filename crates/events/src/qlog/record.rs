@@ -122,9 +122,9 @@ pub fn write(out: &mut impl Write, text: &impl Serialize) -> io::Result<()> {
 
 /// Field with the name of an event, in lines of the journal.
 pub(super) const TAG: &str = "event";
-/// The event of the journal that QUIC has by another name.
+/// Name in the journal of the event that QUIC calls [`CONGESTION_STATE_UPDATED`].
 const PHASE: &str = "congestion-phase";
-/// Its name there.
+/// Name in qlog of the journal's event [`PHASE`].
 const CONGESTION_STATE_UPDATED: &str = "congestion_state_updated";
 
 /// The line's type, for its schema.

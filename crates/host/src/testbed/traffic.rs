@@ -30,9 +30,9 @@ pub enum Transport {
 pub struct UdpRate {
     /// Bytes of an IP packet, headers included.
     pub packet: usize,
-    /// Time from one to the next.
+    /// Time from one packet to the next.
     pub gap: Duration,
-    /// Time that it lasts.
+    /// Time for which packets are sent.
     pub duration: Duration,
 }
 
@@ -72,7 +72,7 @@ pub fn serve(
     }))
 }
 
-/// Sends as many bytes as the client asks for.
+/// Sends over a connection as many bytes as the client asks for.
 fn answer(mut connection: TcpStream, ending: &AtomicBool) -> io::Result<()> {
     connection.set_nonblocking(false)?;
     connection.set_read_timeout(Some(PATIENCE))?;

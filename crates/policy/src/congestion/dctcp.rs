@@ -8,8 +8,8 @@
 //! α = α · (1 − g) + g · M,  g = 1/16,  α = 1 at first      (§3.3, steps 5 and 6)
 //! ssthresh = cwnd · (1 − α/2)  on a mark, once in a round trip      (step 9)
 //! ```
-//! Growth, losses and timeouts are NewReno's (§3.4, §3.5), and without ECN all of it is. The control is for queues that
-//! mark early, in networks where all senders use it: beside others a flow takes more than its share.
+//! Growth, losses and timeouts are NewReno's (§3.4, §3.5), and without ECN there is nothing more. The control is for
+//! queues that mark early, in networks where all senders use it: beside others a flow takes more than its share.
 //!
 //! Where we differ: α stays 1 until the first mark, rather than to decay while nothing marks. Linux lets it decay, and
 //! so takes a first mark, late, for a small one; RFC 8257 §4.2 leaves the initial value to the implementer.

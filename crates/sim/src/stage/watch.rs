@@ -18,7 +18,7 @@ pub(super) struct Watch<'a> {
     last: u32,
     /// Memory for states of connections, if it wants to be told those.
     pub(super) state: Option<SessionState>,
-    /// True if it wants to be shown endpoints.
+    /// True if the observer wants to be shown endpoints.
     sees_endpoints: bool,
 }
 
@@ -149,7 +149,7 @@ impl Stage<'_> {
         }
     }
 
-    /// An endpoint told its application something of a connection that the application knows.
+    /// Tells the observer that an endpoint told its application something of a connection that the application knows.
     #[inline]
     pub(super) fn watch_event(&mut self, host: usize, id: ConnectionId, event: Event) {
         if self.watch.sees_endpoints
@@ -159,7 +159,7 @@ impl Stage<'_> {
         }
     }
 
-    /// A host has nothing more to do now.
+    /// Tells the observer that a host has nothing more to do now.
     #[inline]
     pub(super) fn watch_rest(&mut self, host: usize) {
         if self.watch.sees_endpoints {

@@ -151,7 +151,7 @@ impl Found {
 }
 
 impl Found {
-    /// Replaces the command that repeats it, if there is another.
+    /// Replaces the command that repeats the condition, if there is another.
     fn repeated_by(mut self, case: &Case, repeat: Option<&Repeat<'_>>) -> Found {
         if let Some(repeat) = repeat {
             self.worst.command = repeat(Some((case.short(), &self.worst.condition)));

@@ -36,11 +36,11 @@ pub struct Program {
 pub struct Kernel {
     /// Name and release, such as `Linux 6.18.44`.
     pub release: String,
-    /// Congestion controls that it has loaded.
+    /// Congestion controls that the kernel has loaded.
     pub controls: Vec<String>,
     /// Congestion control of sockets that choose none.
     pub default_control: String,
-    /// True if it has Multipath TCP.
+    /// True if the kernel has Multipath TCP.
     pub multipath: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct Kernel {
 pub struct LiveRun<'a> {
     /// Name of the case.
     pub case: &'a str,
-    /// Words that tell it from the other runs of its case.
+    /// Words that tell the run from the others of its case.
     pub about: String,
     /// Scenario.
     pub scenario: &'a Scenario,
@@ -58,7 +58,7 @@ pub struct LiveRun<'a> {
     pub seed: u64,
     /// Kernel's congestion control in place of the candidate; `None` for the program under evaluation.
     pub control: Option<&'a str>,
-    /// Name under which the journal keeps it.
+    /// Name under which the journal keeps the run.
     pub key: String,
 }
 

@@ -217,7 +217,7 @@ impl Case {
         Scenario::layered(catalogue, &self.name, &[layer], origin, &none)
     }
 
-    /// Returns its conditions, or those of `--quick`; one that was chosen by its name is run either way.
+    /// Returns the conditions of the case, or those of `--quick`; one that was chosen by its name is run either way.
     pub(super) fn conditions(&self, quick: bool) -> Result<Vec<Condition>, ScenarioError> {
         let quick = quick && self.only.is_none();
         let refuse = |problem| self.sources.error(problem);

@@ -44,7 +44,7 @@ pub(super) struct Trial {
     pub(super) case: Case,
     pub(super) cells: Vec<Cell>,
     pub(super) not_run: Vec<String>,
-    /// Reason why nothing of it is run.
+    /// Reason why nothing of the case is run.
     pub(super) left_out: Option<String>,
     seeds: u64,
 }
@@ -64,7 +64,7 @@ pub(super) struct Cell {
 /// Runs of one scenario.
 pub(super) struct Asked {
     scenario: Scenario,
-    /// Name under which its runs are kept.
+    /// Name under which the runs are kept.
     key: String,
     /// Congestion control of the sender; `None` for a program.
     control: Option<String>,
@@ -103,7 +103,7 @@ impl Candidate {
         }
     }
 
-    /// Returns the congestion control that it sends under; `None` for a program, which has its own.
+    /// Returns the congestion control that the sender is under; `None` for a program, which has its own.
     fn sender(&self) -> Option<&str> {
         let has_own = self.peer.as_ref().is_some_and(|peer| peer.program.is_some());
         (!has_own).then_some(&self.control)
@@ -367,7 +367,7 @@ impl Cell {
 }
 
 impl Asked {
-    /// Returns the command that repeats its run with this seed in the simulator.
+    /// Returns the command that repeats the run with this seed in the simulator.
     pub(super) fn command(&self, seed: u64) -> String {
         self.scenario.origin.command(seed)
     }
@@ -395,7 +395,7 @@ impl<'a> Todo<'a> {
         }
     }
 
-    /// Returns words that tell it from the other runs of its case.
+    /// Returns words that tell the run from the others of its case.
     fn about(&self) -> String {
         let Cell { condition, rival, candidate, solo, .. } = self.cell;
         let beside = rival.as_ref().map(|rival| format!("beside {rival}"));

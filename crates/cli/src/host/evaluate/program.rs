@@ -19,7 +19,7 @@ pub struct Task {
     pub port: u16,
     /// Bytes of a file; as many as there are in `duration` if `None`.
     pub bytes: Option<u64>,
-    /// Time that it may take.
+    /// Time that the flow may take.
     pub duration: Duration,
 }
 
@@ -31,13 +31,13 @@ pub struct Server {
 
 /// Client of one flow.
 pub struct Client {
-    /// Its task.
+    /// Task of the flow.
     pub task: Task,
-    /// Time at which it was started, in the scenario's.
+    /// Time of the scenario at which the client was started.
     pub started: Duration,
     process: Option<Process>,
     log: File,
-    /// True once it has ended with success.
+    /// True once the client has ended with success.
     succeeded: bool,
 }
 
@@ -73,14 +73,14 @@ impl Server {
         }
     }
 
-    /// Returns its last words.
+    /// Returns the last words of the server.
     pub fn words(&mut self) -> String {
         last_words(&mut self.log)
     }
 
-    /// Ends it.
+    /// Ends the server.
     pub fn end(mut self) {
-        // It has ended, or is killed with the testbed.
+        // The process has ended, or is killed with the testbed.
         let _ = self.process.end();
     }
 }
@@ -98,10 +98,10 @@ impl Client {
         Ok(Client { task, started, process: Some(process), log, succeeded: false })
     }
 
-    /// Returns true while it runs; ends it when its time is up.
+    /// Returns true while the client runs; ends it when its time is up.
     ///
     /// # Errors
-    /// If it has ended long before its time without what it was to do.
+    /// If the client has ended long before its time without what it was to do.
     pub fn attend(&mut self, now: Duration) -> Result<bool, Failure> {
         let Some(process) = &mut self.process else { return Ok(false) };
         let end = self.started + self.task.duration;
@@ -130,17 +130,17 @@ impl Client {
         Ok(false)
     }
 
-    /// Returns true if it was to fetch a file and did not.
+    /// Returns true if the client was to fetch a file and did not.
     pub fn is_unfinished(&self) -> bool {
         self.task.bytes.is_some() && !self.succeeded
     }
 
-    /// Returns its last words.
+    /// Returns the last words of the client.
     pub fn words(&mut self) -> String {
         last_words(&mut self.log)
     }
 
-    /// Ends it without waiting for that.
+    /// Ends the client without waiting for its end.
     pub fn end(&mut self) {
         if let Some(mut process) = self.process.take() {
             thread::spawn(move || process.end());

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 /// Maker of runs.
 pub struct Runner<'a> {
-    /// Program under evaluation, if it is one.
+    /// Program under evaluation; `None` for the kernel's TCP.
     pub program: Option<&'a Program>,
     /// Longest wait for a server.
     pub wait: std::time::Duration,
@@ -37,7 +37,7 @@ const BETWEEN_LOOKS: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// Flow that begins at some time.
 enum Flow {
-    /// One of the system under evaluation.
+    /// Flow of the system under evaluation.
     Own(Task),
     /// Competing TCP from an address of the client.
     Rival { from: Ipv4Addr, task: Task, repeat: bool },

@@ -208,7 +208,8 @@ fn a_pause_takes_the_place_of_probe_rtt() {
     assert!(it.log.iter().all(|(_, phase)| *phase != "probe-rtt"), "{:?}", it.log);
 }
 
-/// ACKs come every 20 ms ("Achieving Expected STARTUP Bandwidth on a Link With Aggregation", "… Cruise Bandwidth …").
+/// ACKs come every 20 ms (cases "Achieving Expected STARTUP Bandwidth on a Link With Aggregation" and "Achieving
+/// Expected Cruise Bandwidth on a Link With Aggregation").
 #[test]
 fn bunched_acks_get_room_in_the_window() {
     let mut it = path(4.0);

@@ -209,9 +209,9 @@ fn the_first_mark_after_a_rest_counts() {
     }
 }
 
-/// A mark stands for all congestion of its round trip where it takes what a loss would, or nearly (RFC 8511 §3); DCTCP,
-/// whose marks may take little, answers a loss as if no mark had been (RFC 8257 §3.5). A mark of 10 segments takes half
-/// of them with Reno and with DCTCP, which begins with α = 1, and 15 % with CUBIC (RFC 8511).
+/// A mark stands for all congestion of a round trip where it takes what a loss would, or nearly (RFC 8511 §3). DCTCP,
+/// whose marks may take little, answers a loss as if no mark had been (RFC 8257 §3.5). By a mark Reno and DCTCP, which
+/// begins with α = 1, lose half of 10 segments, and CUBIC loses 15 % (RFC 8511).
 #[test]
 fn a_loss_in_the_round_trip_of_a_mark() {
     for (name, by_mark, by_loss) in [("reno", 5000, 5000), ("cubic", 8500, 8500), ("dctcp", 5000, 2500)] {
