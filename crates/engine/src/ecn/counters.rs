@@ -242,6 +242,9 @@ mod tests {
         assert_eq!(take(&[1, 0x100, 1]), Some(0x200));
         assert_eq!(take(&[1, 0xff, 1]), Some(0), "overtaken");
         assert_eq!(take(&[5]), None, "left out");
+        let mut late = Options::default();
+        late.push_byte_counters(Ecn::Ect0, [1, 0xff_ff00]);
+        assert_eq!(Reported::default().take(&late), Some(0xff_ff00), "nothing was told before that could be overtaken");
     }
 
     /// An option without counters, as where there is no room for any, is none of the first.

@@ -616,6 +616,13 @@ mod tests {
             marks.say(false, &mut ack);
             assert_eq!(ack.ace(), 6, "{last:03b}: the peer is told all the same");
         }
+        // SYNs crossed, and a SYN/ACK answers ours: its flags are no report, and zeros show that the peer may not know.
+        for (flags, capable) in [(0b110, Ecn::Ect0), (0b000, Ecn::NotEct)] {
+            let mut marks = agreed(EcnRule::ACCURATE, 0b111);
+            marks.take_last_ack(0, &segment(Flags::SYN.with(Flags::ACK), flags, Ecn::NotEct, 0));
+            assert_eq!(marks.field(false, Ecn::Ect0), capable, "{flags:03b}");
+            assert_eq!(marks.take(&segment(Flags::ACK, 7, Ecn::NotEct, 0), 2, 2, (3, 3000)).packets, 2, "{flags:03b}");
+        }
         let mut marks = agreed(EcnRule::ACCURATE, 0b111);
         marks.take_syn_again(&segment(Flags::SYN, 0b111, Ecn::NotEct, 0));
         assert_eq!(marks.field(false, Ecn::Ect0), Ecn::Ect0);

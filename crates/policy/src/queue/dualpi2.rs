@@ -259,11 +259,12 @@ mod tests {
     /// Marks are those of the L queue's own delay while less than two full packets are held, whatever the probability.
     #[test]
     fn a_short_queue_is_left_alone() {
-        for (waiting, marked) in [(1, false), (2, true)] {
+        for (second, marked) in [(1513, false), (1514, true)] {
             let mut bench = Bench::new(DualPi2 { base: 0.6, ..DualPi2::new(&Params::default()) }, 1000);
-            bench.come_with(0, 0, 0, Ecn::Ect1);
-            (1..=waiting).for_each(|id| bench.come(0, id, 0));
-            assert_eq!(bench.leave_marked(0), Some((0, marked)), "{waiting}");
+            for (id, size, ecn) in [(0, 1514, Ecn::Ect1), (1, second, Ecn::NotEct)] {
+                bench.take(Waiting { id, size, flow: 0, hosts: [0, 0], ecn, since: Instant::ZERO });
+            }
+            assert_eq!(bench.leave_marked(0), Some((0, marked)), "{second}");
         }
     }
 
